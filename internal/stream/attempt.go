@@ -1,0 +1,480 @@
+package stream
+
+import (
+	"fmt"
+	"mime"
+	"strings"
+	"time"
+
+	"github.com/mcpflood/mcpflood/chaos"
+	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/mcp"
+	"github.com/mcpflood/mcpflood/internal/sse"
+)
+
+// MaxAnswer bounds a JSON answer's body; longer ones are refused, not read on.
+const MaxAnswer = 4 << 20
+
+// Config is what all attempts of a run share. It is read-only.
+type Config struct {
+	Nonce   history.Nonce
+	History history.Appender
+	// Timeout is the longest life of an attempt, from its begin; 0: none.
+	Timeout time.Duration
+	// Hold is how long the socket of a cut that keeps it stays open after the
+	// cut: the watch and the time evidence may take.
+	Hold time.Duration
+}
+
+// Do is what the shell has to do next.
+type Do uint8
+
+// The actions.
+const (
+	Wait  Do = iota // read what comes, until Step.Until
+	Cut             // carry out Step.Style, then call CutDone
+	Hold            // keep the socket and read nothing until Step.Until
+	Close           // close the socket in the ordinary way; the attempt is over
+	Abort           // close it by RST: a held socket whose time is over
+)
+
+// Step is an action with its details.
+type Step struct {
+	Do    Do
+	Style history.Style
+	// Until is when the shell must ask again although nothing came; 0: never.
+	Until time.Duration
+	// Exact holds when Until is a cut's moment, worth a precise alarm.
+	Exact bool
+}
+
+// Head is what a response's head says to the machine.
+type Head struct {
+	Status      int
+	ContentType string
+	Location    string
+	RetryAfter  time.Duration
+}
+
+// Attempt is one attempt's machine. It belongs to one goroutine.
+type Attempt struct {
+	cfg     *Config
+	end     history.End
+	trigger chaos.Trigger
+	style   history.Style // none: not cut
+	sampled bool
+
+	state  state
+	due    time.Duration // when the cut's moment is or was; 0: not known yet
+	phase  history.Phase // where the cut fired
+	cause  string
+	total  bool // a progress event reached its total
+	parser sse.Parser
+	answer []byte // JSON body so far, or the body of an HTTP error
+	// RequestState is set when the server wants the call to go on with another
+	// attempt (resultType input_required without input requests).
+	requestState string
+}
+
+type state uint8
+
+const (
+	connecting state = iota
+	writing
+	waiting // request complete
+	reading // response head read
+	firing  // the cut is due; a drain may still turn it into a miss
+	after   // cut, socket still read (open styles)
+	held    // cut, socket kept and not read (silent styles)
+	over
+)
+
+// New begins an attempt. start must be appended to the history already; cut is
+// nil for an attempt that is left alone.
+func New(cfg *Config, start *history.Start, cut *chaos.Cut, sampled bool) *Attempt {
+	a := &Attempt{cfg: cfg, sampled: sampled}
+	a.end = history.End{Ref: start.Ref, Begun: start.Begun, Planned: start.Planned}
+	if cut != nil {
+		a.style, a.trigger = cut.Style, cut.Trigger
+	}
+	return a
+}
+
+// End is the attempt's record; complete once Over.
+func (a *Attempt) End() *history.End { return &a.end }
+
+// Over reports whether nothing more can happen.
+func (a *Attempt) Over() bool { return a.state == over }
+
+// RequestState is the opaque state the next attempt of the call must echo.
+func (a *Attempt) RequestState() string { return a.requestState }
+
+// Connected says that the connection stands.
+func (a *Attempt) Connected(now time.Duration) {
+	a.end.Connected = now
+	a.state = writing
+}
+
+// Sent says that the request's last byte was handed to the kernel.
+func (a *Attempt) Sent(now time.Duration) {
+	a.end.Sent = now
+	a.state = waiting
+	switch t := a.trigger; {
+	case a.style == history.StyleNone:
+	case t.Kind == chaos.AfterSent:
+		a.due = now + t.After
+	case t.Kind == chaos.AtPhase && t.Phase == history.PhaseSent:
+		a.due = now
+	case t.Kind == chaos.AtPhase && t.Phase == history.PhaseTail && t.Event == 0:
+		a.due = now + t.Base + t.After
+	}
+}
+
+// Failed says that the attempt never got through.
+func (a *Attempt) Failed(now time.Duration, origin history.Origin, err error) {
+	a.finish(now, history.Failed, origin, err.Error())
+}
+
+// Next says what to do now.
+func (a *Attempt) Next(now time.Duration) Step {
+	switch a.state {
+	case over:
+		return Step{Do: Close}
+	case held:
+		return a.keep(now, Abort, Hold)
+	case after:
+		return a.keep(now, Close, Wait)
+	case firing:
+		return Step{Do: Cut, Style: a.style}
+	}
+	if a.due != 0 && now >= a.due {
+		a.fire("plan")
+		return Step{Do: Cut, Style: a.style}
+	}
+	limit := a.deadline()
+	if limit != 0 && now >= limit {
+		a.style, a.due = history.Fin, limit
+		a.fire("timeout")
+		return Step{Do: Cut, Style: a.style}
+	}
+	if a.due != 0 && (limit == 0 || a.due <= limit) {
+		return Step{Do: Wait, Until: a.due, Exact: true}
+	}
+	return Step{Do: Wait, Until: limit}
+}
+
+func (a *Attempt) deadline() time.Duration {
+	if a.cfg.Timeout == 0 {
+		return 0
+	}
+	return a.end.Begun + a.cfg.Timeout
+}
+
+// keep holds a cut attempt's socket until its watch is over.
+func (a *Attempt) keep(now time.Duration, ended, meanwhile Do) Step {
+	until := a.end.Cut.C1 + a.cfg.Hold
+	if now < until {
+		return Step{Do: meanwhile, Until: until}
+	}
+	if a.state == after {
+		a.finish(now, a.end.Outcome, a.end.Origin, a.end.Error)
+	}
+	a.state = over
+	a.end.Ended = now
+	return Step{Do: ended}
+}
+
+func (a *Attempt) fire(cause string) {
+	a.phase, a.cause = a.Phase(), cause
+	a.state = firing
+}
+
+// Phase is where the attempt is now.
+func (a *Attempt) Phase() history.Phase {
+	switch {
+	case a.end.Result != 0:
+		return history.PhaseDone
+	case a.state == connecting:
+		return history.PhaseConnect
+	case a.state == writing:
+		return history.PhaseBody
+	case a.end.Headers == 0:
+		return history.PhaseSent
+	case a.tail():
+		return history.PhaseTail
+	case a.parser.InsideEvent():
+		return history.PhaseEvent
+	case a.end.Events == 0:
+		return history.PhaseHeaders
+	}
+	return history.PhaseMid
+}
+
+// tail reports whether the attempt is past the moment that stands for its last
+// side effect: only a cut planned there knows.
+func (a *Attempt) tail() bool {
+	t := a.trigger
+	if t.Kind != chaos.AtPhase || t.Phase != history.PhaseTail {
+		return a.total
+	}
+	return a.due != 0
+}
+
+// CutDone reports that the shell carried out the cut: c0 and c1 stamp the
+// system call. fallback is the style that was done where the planned one cannot
+// be.
+func (a *Attempt) CutDone(c0, c1 time.Duration, fallback history.Style) {
+	a.end.Cut = &history.CutDone{Style: a.style, Phase: a.phase, Cause: a.cause, Due: a.due, C0: c0, C1: c1, Fallback: fallback}
+	origin := history.Chaos
+	if a.cause == "timeout" {
+		origin = history.Us
+		a.end.Missed = a.end.Planned != nil
+		a.end.Error = fmt.Sprintf("no answer within %s", a.cfg.Timeout)
+	}
+	switch {
+	case a.end.Outcome == history.Delivered: // at done
+		a.end.Ended, a.state = c1, over
+	case a.style.Class() == history.ClassSilent:
+		a.end.Outcome, a.end.Origin, a.state = history.Cut, origin, held
+	case a.style.Class() == history.ClassOpen:
+		a.end.Outcome, a.end.Origin, a.state = history.Cut, origin, after
+		a.end.After = &history.After{}
+	default:
+		a.finish(c1, history.Cut, origin, a.end.Error)
+	}
+}
+
+// PeerEnded says that the peer ended the connection: how is "eof" or "reset".
+func (a *Attempt) PeerEnded(now time.Duration, how string) {
+	switch {
+	case a.state == over:
+	case a.state == after:
+		a.end.After.PeerEnd, a.end.After.How = now, how
+		a.finish(now, a.end.Outcome, a.end.Origin, "")
+	case a.end.Result != 0:
+		a.complete(now)
+	default:
+		a.end.Truncated = a.parser.InsideEvent()
+		a.miss()
+		a.finish(now, history.Broken, history.Peer, a.brokenText(how))
+	}
+}
+
+func (a *Attempt) brokenText(how string) string {
+	what := map[string]string{"eof": "the server closed the stream", "reset": "the server reset the connection"}[how]
+	if what == "" {
+		what = how
+	}
+	switch {
+	case a.end.Headers == 0:
+		return what + " before any response"
+	case a.end.Truncated:
+		return what + " inside an event, without a result"
+	}
+	return what + " without a result"
+}
+
+// Garbled says that what came is no HTTP response: the attempt is refused.
+func (a *Attempt) Garbled(now time.Duration, err error) {
+	if a.state == after {
+		a.end.After.How = "garbage"
+		a.end.After.PeerEnd = now
+		a.finish(now, a.end.Outcome, a.end.Origin, "")
+		return
+	}
+	a.refuse(now, "not an HTTP response: "+err.Error())
+}
+
+// Drop ends the attempt for a reason of ours: the end of the run.
+func (a *Attempt) Drop(now time.Duration) {
+	if a.state != over && a.end.Cut == nil {
+		a.miss()
+		a.finish(now, history.Drained, history.Us, "the run ended")
+	}
+}
+
+func (a *Attempt) miss() {
+	a.end.Missed = a.end.Planned != nil && a.end.Cut == nil
+}
+
+func (a *Attempt) refuse(now time.Duration, text string) {
+	a.miss()
+	a.finish(now, history.Refused, history.Peer, text)
+}
+
+func (a *Attempt) finish(now time.Duration, outcome history.Outcome, origin history.Origin, text string) {
+	a.end.Outcome, a.end.Origin, a.end.Error, a.end.Ended = outcome, origin, mcp.Clip(text), now
+	a.state = over
+	a.answer, a.parser = nil, sse.Parser{}
+}
+
+// complete ends an attempt whose answer was read, unless its cut is planned for
+// just this moment.
+func (a *Attempt) complete(now time.Duration) {
+	if a.state == over || a.state == after {
+		return
+	}
+	if a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == history.PhaseDone && a.end.Outcome == history.Delivered {
+		a.due = now
+		a.fire("plan")
+		return
+	}
+	a.miss()
+	a.end.Ended = now
+	a.state = over
+}
+
+// Head takes the response's head.
+func (a *Attempt) Head(now time.Duration, h Head) {
+	if a.end.FirstByte == 0 {
+		a.end.FirstByte = now
+	}
+	a.end.Headers, a.end.Status, a.end.RetryAfter = now, h.Status, h.RetryAfter
+	if a.state == waiting {
+		a.state = reading
+	}
+	media, _, _ := mime.ParseMediaType(h.ContentType)
+	switch {
+	case h.Status/100 == 2 && media == "text/event-stream":
+		a.end.Form = "sse"
+	case media == "application/json" || h.Status/100 != 2:
+		a.end.Form = "json" // an error body is read as JSON-RPC on every status
+	default:
+		a.refuse(now, fmt.Sprintf("status %d with content type %q: want application/json or text/event-stream", h.Status, mcp.Clip(h.ContentType)))
+		return
+	}
+	if h.Status/100 == 3 {
+		a.refuse(now, fmt.Sprintf("status %d redirects to %q: give the final URL", h.Status, mcp.Clip(h.Location)))
+		return
+	}
+	if a.state == reading && a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == history.PhaseHeaders {
+		a.due = now
+		a.fire("plan")
+	}
+}
+
+// FirstByte says that the first byte of the response arrived.
+func (a *Attempt) FirstByte(now time.Duration) {
+	if a.end.FirstByte == 0 {
+		a.end.FirstByte = now
+	}
+}
+
+// Body takes bytes of the response's body and tells how many it took: fewer
+// than all when the cut's moment lies between them, or when the attempt is
+// over. While a cut is due, what the shell drains is read for a result only.
+func (a *Attempt) Body(now time.Duration, p []byte) int {
+	entered := a.state
+	n := 0
+	for n < len(p) && a.state == entered {
+		k := a.room(len(p) - n)
+		if a.end.Form == "sse" {
+			k = a.feed(now, p[n:n+k])
+		} else {
+			a.collect(now, p[n:n+k])
+		}
+		n += k
+		a.count(int64(k))
+		if a.atByte() {
+			a.due = now
+			a.fire("plan")
+		}
+	}
+	return n
+}
+
+func (a *Attempt) count(k int64) {
+	if a.state == after {
+		a.end.After.Bytes += k
+		return
+	}
+	a.end.Bytes += k
+}
+
+// byteExact reports whether a cut at an exact byte is still to come.
+func (a *Attempt) byteExact() bool { return a.state == reading && a.style != history.StyleNone }
+
+// room is how many of k bytes may be taken before a cut at a byte is due.
+func (a *Attempt) room(k int) int {
+	if !a.byteExact() || a.trigger.Kind != chaos.AtBytes {
+		return k
+	}
+	return int(max(1, min(int64(k), a.trigger.Bytes-a.end.Bytes)))
+}
+
+func (a *Attempt) atByte() bool {
+	if !a.byteExact() {
+		return false
+	}
+	switch t := a.trigger; t.Kind {
+	case chaos.AtBytes:
+		return a.end.Bytes >= t.Bytes
+	case chaos.AtEvent:
+		if t.Offset == 0 {
+			return a.end.Events >= t.Event
+		}
+		return a.end.Events == t.Event-1 && a.parser.Into() >= int64(t.Offset)
+	}
+	return false
+}
+
+// feed reads up to the end of the first event in p.
+func (a *Attempt) feed(now time.Duration, p []byte) int {
+	until := int64(0)
+	if t := a.trigger; a.byteExact() && t.Kind == chaos.AtEvent && a.end.Events == t.Event-1 {
+		until = int64(t.Offset)
+	}
+	ev, n, ok := a.parser.NextUntil(p, until)
+	if ok {
+		a.event(now, ev)
+	}
+	return n
+}
+
+func (a *Attempt) collect(now time.Duration, p []byte) {
+	if a.end.FirstEvent == 0 {
+		a.end.FirstEvent = now
+	}
+	if len(a.answer)+len(p) > MaxAnswer {
+		a.refuse(now, fmt.Sprintf("an answer longer than %d bytes", MaxAnswer))
+		return
+	}
+	a.answer = append(a.answer, p...)
+}
+
+// BodyEnd says that the response is complete as HTTP sees it.
+func (a *Attempt) BodyEnd(now time.Duration) {
+	if a.state == over {
+		return
+	}
+	if a.end.Form == "json" && a.end.Result == 0 {
+		a.whole(now)
+		return
+	}
+	a.PeerEnded(now, "eof")
+}
+
+// whole reads the collected JSON body.
+func (a *Attempt) whole(now time.Duration) {
+	body := a.answer
+	a.answer = nil
+	m, err := mcp.DecodeMessage(body)
+	switch {
+	case err == nil && (m.Kind == mcp.KindResult || m.Kind == mcp.KindError):
+		a.message(now, m)
+		if a.state != over && a.state != firing && a.end.Result == 0 {
+			a.PeerEnded(now, "eof") // the answer was for somebody else
+		}
+	case a.end.Status/100 != 2:
+		a.refuse(now, fmt.Sprintf("status %d: %s", a.end.Status, firstLine(body)))
+	case len(body) == 0:
+		a.refuse(now, fmt.Sprintf("status %d with an empty body", a.end.Status))
+	default:
+		a.refuse(now, fmt.Sprintf("status %d whose body is no JSON-RPC answer: %s", a.end.Status, firstLine(body)))
+	}
+}
+
+func firstLine(b []byte) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(string(b[:min(len(b), history.MaxText)])), "\n")
+	return mcp.Clip(s)
+}

@@ -1,0 +1,171 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/mcp"
+	"github.com/mcpflood/mcpflood/internal/sse"
+)
+
+// event takes one event of the stream.
+func (a *Attempt) event(now time.Duration, ev sse.Event) {
+	switch ev.Kind {
+	case sse.Message:
+		a.note(now, ev, a.data(now, ev.Data))
+	case sse.Comment:
+		a.note(now, ev, "comment")
+	case sse.Overflow:
+		a.note(now, ev, "other")
+		a.refuse(now, fmt.Sprintf("an event longer than %d bytes", sse.MaxEvent))
+	}
+}
+
+// note keeps an event of a sampled attempt, for the stream lanes.
+func (a *Attempt) note(now time.Duration, ev sse.Event, what string) {
+	if a.sampled {
+		a.cfg.History.Append(history.Record{Event: &history.Event{Ref: a.end.Ref, N: a.end.Events, At: now, Offset: ev.Offset, What: what}})
+	}
+}
+
+// data takes an event's payload: one JSON-RPC message.
+func (a *Attempt) data(now time.Duration, b []byte) string {
+	m, err := mcp.DecodeMessage(b)
+	if err != nil {
+		a.counted(now)
+		return "other"
+	}
+	if m.Kind == mcp.KindResult || m.Kind == mcp.KindError {
+		a.message(now, m)
+		return "result"
+	}
+	a.counted(now)
+	a.message(now, m)
+	if m.Progress != nil {
+		return "progress"
+	}
+	return "message"
+}
+
+// counted counts an event before the result.
+func (a *Attempt) counted(now time.Duration) {
+	if a.state == after {
+		return
+	}
+	a.end.Events++
+	if a.end.FirstEvent == 0 {
+		a.end.FirstEvent = now
+	}
+	a.end.LastEvent = now
+}
+
+// message takes one JSON-RPC message, from a stream or as a JSON answer.
+func (a *Attempt) message(now time.Duration, m mcp.Message) {
+	if kind := a.foreign(m); kind != history.KindNone {
+		a.evidence(kind, m)
+		return
+	}
+	if a.state == after {
+		a.late(now, m)
+		return
+	}
+	switch m.Kind {
+	case mcp.KindResult:
+		a.result(now, m)
+	case mcp.KindError:
+		a.end.Result, a.end.Code, a.end.Cancelled = now, m.Error.Code, m.Cancelled
+		if a.end.FirstEvent == 0 {
+			a.end.FirstEvent = now
+		}
+		a.miss()
+		a.finish(now, history.Refused, history.Peer, m.Error.Message)
+	case mcp.KindNotification:
+		a.progress(now, m)
+	}
+}
+
+// foreign tells messages that belong to another attempt: a stream carries only
+// messages that relate to its own request (streamable HTTP, Receiving Messages).
+func (a *Attempt) foreign(m mcp.Message) history.Kind {
+	switch m.Kind {
+	case mcp.KindResult, mcp.KindError:
+		id := m.ID.String()
+		if m.ID.IsZero() && m.Kind == mcp.KindError || id == a.cfg.Nonce.ID(a.end.Ref) {
+			return history.KindNone
+		}
+		return history.WrongID
+	case mcp.KindNotification:
+		if m.Progress == nil {
+			return history.KindNone
+		}
+		ref, claim := a.cfg.Nonce.ReadToken(m.Progress.Token)
+		if claim == history.Ours && ref != a.end.Ref || claim == history.Foreign {
+			return history.Stray
+		}
+	}
+	return history.KindNone
+}
+
+func (a *Attempt) result(now time.Duration, m mcp.Message) {
+	a.end.Result = now
+	if a.end.FirstEvent == 0 {
+		a.end.FirstEvent = now
+	}
+	switch m.Result.Type {
+	case mcp.ResultComplete:
+		a.end.Outcome, a.end.Origin = history.Delivered, history.Peer
+		a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled
+	case mcp.ResultTask:
+		a.end.Outcome, a.end.Origin = history.TaskHandle, history.Peer
+	case mcp.ResultInputRequired:
+		a.end.Outcome, a.end.Origin = history.MoreInput, history.Peer
+		a.requestState = m.Result.RequestState
+		if m.Result.InputRequests {
+			a.refuse(now, "the tool asks for input (resultType input_required with inputRequests): mcpflood cannot answer it; choose arguments that need none")
+			return
+		}
+	default:
+		a.refuse(now, "a result of unknown resultType "+m.Result.Type)
+		return
+	}
+	a.complete(now)
+}
+
+// progress watches for the event that stands for the last side effect.
+func (a *Attempt) progress(now time.Duration, m mcp.Message) {
+	p := m.Progress
+	if p == nil {
+		return
+	}
+	a.total = a.total || p.Total > 0 && p.Progress >= p.Total
+	t := a.trigger
+	if a.style == history.StyleNone || t.Phase != history.PhaseTail || a.due != 0 {
+		return
+	}
+	if a.total || p.Total == 0 && a.end.Events >= t.Event {
+		a.due = now + t.After
+	}
+}
+
+// late takes a message that came after an open cut.
+func (a *Attempt) late(now time.Duration, m mcp.Message) {
+	x := a.end.After
+	x.Messages++
+	if m.Kind == mcp.KindResult || m.Kind == mcp.KindError {
+		x.Result, x.IsError = now, m.Kind == mcp.KindError || m.Result.IsError
+		if m.Kind == mcp.KindResult && m.Result.Type == mcp.ResultComplete {
+			a.end.Outcome, a.end.Origin, a.end.Result = history.Delivered, history.Peer, now
+			a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled
+		}
+	}
+	a.evidence(history.Emission, m)
+	if x.Result != 0 {
+		a.finish(now, a.end.Outcome, a.end.Origin, "")
+	}
+}
+
+// evidence records what the wire itself shows.
+func (a *Attempt) evidence(kind history.Kind, m mcp.Message) {
+	a.cfg.History.Append(history.Record{Evidence: &history.Evidence{Kind: kind, Ref: a.end.Ref, By: "wire", Text: m.Summary()}})
+}
