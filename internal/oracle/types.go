@@ -156,6 +156,7 @@ type Driver struct {
 	CPUMax      float64
 	LatenessP99 time.Duration // of starts and cuts, the larger
 	OpenFiles   int
+	Streams     int // most at once
 	Limited     bool
 	Why         string
 }
