@@ -66,7 +66,7 @@ func versions(v []byte) []string {
 // HasCapability reports whether the server offers a capability, by its path:
 // "tools", or "extensions" and an extension's id.
 func (d Discover) HasCapability(path ...string) bool {
-	return IncomingMeta{Capabilities: d.Capabilities}.HasCapability(path...)
+	return ServerMeta{Capabilities: d.Capabilities}.HasCapability(path...)
 }
 
 // JSON is the result object, resultType included.

@@ -12,35 +12,38 @@ import (
 )
 
 // HeaderGetter gives the values of a header field, by name without regard to
-// case; [net/http.Header.Values] is one.
-type HeaderGetter func(name string) []string
+// case; [net/http.Header] is one.
+type HeaderGetter interface{ Values(name string) []string }
 
-// Incoming is a request, or a notification, that a server has accepted as well
+// ServerRequest is a request, or a notification, that a server has accepted as well
 // formed. Raw values alias the body.
-type Incoming struct {
-	ID           ID
-	Notification bool // no id, no answer but 202; nothing below Params is filled
-	Method       string
-	Params       json.RawMessage // with _meta
+type ServerRequest struct {
+	ID     ID // zero: a notification
+	Method string
+	Params json.RawMessage // with _meta
 	// Name is the value that [NameParam] names.
 	Name      string
 	Arguments json.RawMessage // of tools/call; an object; empty: none given
 	// RequestState is a JSON string that a client gives back; nil: none.
 	RequestState json.RawMessage
-	Meta         IncomingMeta
+	Meta         ServerMeta
 }
 
-// IncomingMeta is the _meta of a request.
-type IncomingMeta struct {
-	Version      string
-	Token        ID // zero: no progress wanted
-	Capabilities json.RawMessage
-	ClientInfo   json.RawMessage // nil: none
-	LogLevel     string          // empty: no log messages wanted
-	Traceparent  string
-	Tracestate   string
-	Baggage      string
+// ServerMeta is the _meta of a request.
+type ServerMeta struct {
+	Version       string
+	ProgressToken ID // zero: no progress wanted
+	Capabilities  json.RawMessage
+	ClientInfo    json.RawMessage // nil: none
+	LogLevel      string          // empty: no log messages wanted
+	Traceparent   string
+	Tracestate    string
+	Baggage       string
 }
+
+// IsNotification reports whether no answer is wanted, but 202. Meta is then
+// empty.
+func (r ServerRequest) IsNotification() bool { return r.ID.IsZero() }
 
 // ValidateRequest checks one POST as a server of this revision must, and reads
 // what a handler needs of it. An error is ready to be sent, with the HTTP
@@ -59,60 +62,66 @@ type IncomingMeta struct {
 // Mcp-Param fields (see [Tool.CheckParamHeaders]), are the server's matter, as
 // is the Origin (see [CheckOrigin]). A notification is not held to any header:
 // the revision leaves that open (transports/streamable-http, "Sending Messages").
-func ValidateRequest(header HeaderGetter, body []byte) (*Incoming, *RPCError) {
-	in, e, rpc := readIncoming(body)
+func ValidateRequest(header HeaderGetter, body []byte) (ServerRequest, *RPCError) {
+	r, rpc := readRequest(body)
+	if rpc == nil {
+		rpc = checkMedia(header, r.ID)
+	}
+	if rpc == nil && !r.IsNotification() {
+		rpc = r.check(header)
+	}
 	if rpc != nil {
-		return nil, rpc
+		return ServerRequest{}, rpc
 	}
-	if rpc := checkMedia(header, in.ID); rpc != nil {
-		return nil, rpc
-	}
-	if in.Notification {
-		return in, nil
-	}
-	if rpc := checkLegacy(header, in); rpc != nil {
-		return nil, rpc
-	}
-	if rpc := checkHeaders(header, in); rpc != nil {
-		return nil, rpc
-	}
-	if rpc := in.readMeta(e.params); rpc != nil {
-		return nil, rpc
-	}
-	if got := header(HeaderVersion)[0]; strings.Trim(got, " \t") != in.Meta.Version {
-		return nil, HeaderMismatch(in.ID, "%s %q does not match _meta %q", HeaderVersion, got, in.Meta.Version)
-	}
-	if in.Meta.Version != Version {
-		return nil, UnsupportedVersion(in.ID, in.Meta.Version)
-	}
-	if name := NameParam(in.Method); name != "" && in.Name == "" {
-		return nil, InvalidParams(in.ID, "params.%s of %s is missing or no text", name, in.Method)
-	}
-	if len(in.Arguments) > 0 && !isObject(in.Arguments) {
-		return nil, InvalidParams(in.ID, "params.arguments must be an object")
-	}
-	return in, nil
+	return r, nil
 }
 
-// readIncoming checks the JSON-RPC form of a body (basic, "Messages").
-func readIncoming(body []byte) (*Incoming, envelope, *RPCError) {
+// check holds a request to everything past its JSON-RPC form.
+func (r *ServerRequest) check(header HeaderGetter) *RPCError {
+	if rpc := r.checkLegacy(header); rpc != nil {
+		return rpc
+	}
+	if rpc := r.checkHeaders(header); rpc != nil {
+		return rpc
+	}
+	if rpc := r.readMeta(); rpc != nil {
+		return rpc
+	}
+	version, rpc := oneHeader(header, r.ID, HeaderVersion)
+	switch {
+	case rpc != nil:
+		return rpc
+	case version != r.Meta.Version:
+		return HeaderMismatch(r.ID, "%s %q does not match _meta %q", HeaderVersion, version, r.Meta.Version)
+	case version != Version:
+		return UnsupportedVersion(r.ID, version)
+	case NameParam(r.Method) != "" && r.Name == "":
+		return InvalidParams(r.ID, "params.%s of %s is missing or no text", NameParam(r.Method), r.Method)
+	case len(r.Arguments) > 0 && !isObject(r.Arguments):
+		return InvalidParams(r.ID, "params.arguments must be an object")
+	}
+	return nil
+}
+
+// readRequest checks the JSON-RPC form of a body (basic, "Messages").
+func readRequest(body []byte) (ServerRequest, *RPCError) {
 	if len(body) > MaxMessage {
-		return nil, envelope{}, invalid(ID{}, http.StatusRequestEntityTooLarge, "message too large")
+		return ServerRequest{}, invalid(ID{}, http.StatusRequestEntityTooLarge, "message too large")
 	}
 	if !utf8.Valid(body) {
-		return nil, envelope{}, &RPCError{HTTPStatus: http.StatusBadRequest, Code: CodeParse, Message: "the body is not UTF-8"}
+		return ServerRequest{}, &RPCError{HTTPStatus: http.StatusBadRequest, Code: CodeParse, Message: "the body is not UTF-8"}
 	}
 	e, err := readEnvelope(body)
 	id := parseID(e.id)
 	if !id.Valid() || len(id.text) >= MaxText {
 		id = ID{}
 	}
-	bad := func(text string) (*Incoming, envelope, *RPCError) {
-		return nil, e, invalid(id, http.StatusBadRequest, text)
+	bad := func(text string) (ServerRequest, *RPCError) {
+		return ServerRequest{}, invalid(id, http.StatusBadRequest, text)
 	}
 	switch {
 	case err == errNotJSON:
-		return nil, e, &RPCError{HTTPStatus: http.StatusBadRequest, Code: CodeParse, Message: "the body is not JSON"}
+		return ServerRequest{}, &RPCError{HTTPStatus: http.StatusBadRequest, Code: CodeParse, Message: "the body is not JSON"}
 	case err != nil:
 		return bad(err.Error())
 	case e.id != nil && id.IsZero():
@@ -124,30 +133,30 @@ func readIncoming(body []byte) (*Incoming, envelope, *RPCError) {
 	case e.params != nil && !isObject(e.params):
 		return bad("params must be an object")
 	}
-	in := &Incoming{ID: id, Notification: e.id == nil, Method: unquote(e.method, MaxText), Params: e.params}
-	name := NameParam(in.Method)
+	r := ServerRequest{ID: id, Method: unquote(e.method, MaxText), Params: e.params}
+	name := NameParam(r.Method)
 	for m := members(e.params); m.next(); {
 		switch key := string(m.key); {
 		case name != "" && key == name:
-			in.Name = unquote(m.val, len(m.val))
+			r.Name = unquote(m.val, len(m.val))
 		case key == "arguments":
-			in.Arguments = m.val
+			r.Arguments = m.val
 		case key == "requestState" && isString(m.val):
-			in.RequestState = m.val
+			r.RequestState = m.val
 		}
 	}
-	return in, e, nil
+	return r, nil
 }
 
 // checkMedia checks what the request sends and takes. The revision obliges the
 // client to list both types and leaves the answer to one that does not to the
 // server.
 func checkMedia(header HeaderGetter, id ID) *RPCError {
-	if t, _, err := mime.ParseMediaType(first(header("Content-Type"))); err != nil || t != contentJSON {
+	if t, _, err := mime.ParseMediaType(first(header.Values("Content-Type"))); err != nil || t != contentJSON {
 		return invalid(id, http.StatusUnsupportedMediaType, "Content-Type must be "+contentJSON)
 	}
 	json, sse := false, false
-	for part := range strings.SplitSeq(strings.Join(header("Accept"), ","), ",") {
+	for part := range strings.SplitSeq(strings.Join(header.Values("Accept"), ","), ",") {
 		t, _, _ := strings.Cut(part, ";")
 		t = strings.ToLower(strings.TrimSpace(t))
 		json = json || t == contentJSON || t == "application/*" || t == "*/*"
@@ -168,54 +177,54 @@ func first(values []string) string {
 
 // checkLegacy answers the handshake of an older revision (basic/versioning,
 // "Backward Compatibility").
-func checkLegacy(header HeaderGetter, in *Incoming) *RPCError {
-	version := first(header(HeaderVersion))
-	if in.Method != "initialize" || version == Version {
+func (r *ServerRequest) checkLegacy(header HeaderGetter) *RPCError {
+	version := first(header.Values(HeaderVersion))
+	if r.Method != "initialize" || version == Version {
 		return nil
 	}
-	if v, _ := member(in.Params, "protocolVersion"); isString(v) {
+	if v, _ := member(r.Params, "protocolVersion"); isString(v) {
 		version = unquote(v, MaxText)
 	}
-	return UnsupportedVersion(in.ID, version)
+	return UnsupportedVersion(r.ID, version)
 }
 
 // checkHeaders checks the standard headers that need no _meta
 // (transports/streamable-http, "Server Validation").
-func checkHeaders(header HeaderGetter, in *Incoming) *RPCError {
-	if _, rpc := oneHeader(header, in.ID, HeaderVersion); rpc != nil {
+func (r *ServerRequest) checkHeaders(header HeaderGetter) *RPCError {
+	if _, rpc := oneHeader(header, r.ID, HeaderVersion); rpc != nil {
 		return rpc
 	}
-	got, rpc := oneHeader(header, in.ID, HeaderMethod)
+	got, rpc := oneHeader(header, r.ID, HeaderMethod)
 	if rpc != nil {
 		return rpc
 	}
 	// Mcp-Method is no place for the sentinel: it is compared as it stands.
-	if got != in.Method {
-		return HeaderMismatch(in.ID, "%s %q does not match method %q", HeaderMethod, got, in.Method)
+	if got != r.Method {
+		return HeaderMismatch(r.ID, "%s %q does not match method %q", HeaderMethod, got, r.Method)
 	}
-	param := NameParam(in.Method)
+	param := NameParam(r.Method)
 	if param == "" {
 		return nil
 	}
-	if in.Name == "" && len(header(HeaderName)) == 0 {
+	if r.Name == "" && len(header.Values(HeaderName)) == 0 {
 		return nil // nothing to mirror: the params are at fault
 	}
-	if got, rpc = oneHeader(header, in.ID, HeaderName); rpc != nil {
+	if got, rpc = oneHeader(header, r.ID, HeaderName); rpc != nil {
 		return rpc
 	}
 	name, err := DecodeHeaderValue(got)
 	if err != nil {
-		return HeaderMismatch(in.ID, "%s: %v", HeaderName, err)
+		return HeaderMismatch(r.ID, "%s: %v", HeaderName, err)
 	}
-	if name != in.Name {
-		return HeaderMismatch(in.ID, "%s %q does not match params.%s %q", HeaderName, name, param, in.Name)
+	if name != r.Name {
+		return HeaderMismatch(r.ID, "%s %q does not match params.%s %q", HeaderName, name, param, r.Name)
 	}
 	return nil
 }
 
 // oneHeader reads a field that must be there once.
 func oneHeader(header HeaderGetter, id ID, name string) (string, *RPCError) {
-	values := header(name)
+	values := header.Values(name)
 	switch {
 	case len(values) == 0:
 		return "", HeaderMismatch(id, "%s is missing", name)
@@ -230,57 +239,57 @@ func oneHeader(header HeaderGetter, id ID, name string) (string, *RPCError) {
 var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // readMeta reads and checks _meta (basic, "_meta").
-func (in *Incoming) readMeta(params []byte) *RPCError {
-	meta, _ := member(params, "_meta")
+func (r *ServerRequest) readMeta() *RPCError {
+	meta, _ := member(r.Params, "_meta")
 	if !isObject(meta) {
-		return InvalidParams(in.ID, "params._meta is missing: it needs %s and %s", MetaVersion, MetaCapabilities)
+		return InvalidParams(r.ID, "params._meta is missing: it needs %s and %s", MetaVersion, MetaCapabilities)
 	}
-	bad := func(key, want string) *RPCError { return InvalidParams(in.ID, "_meta %s must be %s", key, want) }
+	bad := func(key, want string) *RPCError { return InvalidParams(r.ID, "_meta %s must be %s", key, want) }
 	for m := members(meta); m.next(); {
 		switch key := string(m.key); key {
 		case MetaVersion:
 			if !isString(m.val) {
 				return bad(key, "a string")
 			}
-			in.Meta.Version = unquote(m.val, MaxText)
+			r.Meta.Version = unquote(m.val, MaxText)
 		case MetaCapabilities:
 			if !isObject(m.val) {
 				return bad(key, "an object")
 			}
-			in.Meta.Capabilities = m.val
+			r.Meta.Capabilities = m.val
 		case MetaClientInfo:
 			if !isObject(m.val) {
 				return bad(key, "an object")
 			}
-			in.Meta.ClientInfo = m.val
+			r.Meta.ClientInfo = m.val
 		case MetaToken:
-			if in.Meta.Token = parseID(m.val); !in.Meta.Token.Valid() || len(in.Meta.Token.text) >= MaxText {
+			if r.Meta.ProgressToken = parseID(m.val); !r.Meta.ProgressToken.Valid() || len(r.Meta.ProgressToken.text) >= MaxText {
 				return bad(key, "a string or an integer of reasonable length")
 			}
 		case MetaLogLevel:
-			if in.Meta.LogLevel = unquote(m.val, MaxText); !slices.Contains(logLevels, in.Meta.LogLevel) {
+			if r.Meta.LogLevel = unquote(m.val, MaxText); !slices.Contains(logLevels, r.Meta.LogLevel) {
 				return bad(key, "one of "+strings.Join(logLevels, ", "))
 			}
 		case MetaTraceparent:
-			in.Meta.Traceparent = unquote(m.val, MaxText)
+			r.Meta.Traceparent = unquote(m.val, MaxText)
 		case MetaTracestate:
-			in.Meta.Tracestate = unquote(m.val, MaxText)
+			r.Meta.Tracestate = unquote(m.val, MaxText)
 		case MetaBaggage:
-			in.Meta.Baggage = unquote(m.val, MaxText)
+			r.Meta.Baggage = unquote(m.val, MaxText)
 		}
 	}
 	switch {
-	case in.Meta.Version == "":
-		return InvalidParams(in.ID, "missing %s", MetaVersion)
-	case in.Meta.Capabilities == nil:
-		return InvalidParams(in.ID, "missing %s", MetaCapabilities)
+	case r.Meta.Version == "":
+		return InvalidParams(r.ID, "missing %s", MetaVersion)
+	case r.Meta.Capabilities == nil:
+		return InvalidParams(r.ID, "missing %s", MetaCapabilities)
 	}
 	return nil
 }
 
 // HasCapability reports whether the client declared a capability on this
 // request, by its path: "elicitation", or "extensions" and an extension's id.
-func (m IncomingMeta) HasCapability(path ...string) bool {
+func (m ServerMeta) HasCapability(path ...string) bool {
 	v, ok := m.Capabilities, true
 	for _, name := range path {
 		if v, ok = member(v, name); !ok {
@@ -294,7 +303,7 @@ func (m IncomingMeta) HasCapability(path ...string) bool {
 // one of those allowed ("https://app.example.com"). Any other is answered with
 // 403 and an error without an id (transports/streamable-http, "Security Warning").
 func CheckOrigin(header HeaderGetter, allowed ...string) *RPCError {
-	for _, origin := range header("Origin") {
+	for _, origin := range header.Values("Origin") {
 		if slices.Contains(allowed, origin) {
 			continue
 		}

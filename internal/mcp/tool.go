@@ -317,7 +317,7 @@ func (t Tool) CheckParamHeaders(header HeaderGetter, id ID, args json.RawMessage
 		name := HeaderParamPrefix + p.Header
 		v, ok := p.value(args)
 		if !ok {
-			if len(header(name)) > 0 {
+			if len(header.Values(name)) > 0 {
 				return HeaderMismatch(id, "%s is there, its argument is not", name)
 			}
 			continue
