@@ -11,12 +11,14 @@ import (
 
 // Discover is a result of server/discover (server/discover).
 type Discover struct {
-	SupportedVersions []string
-	Capabilities      json.RawMessage // an object
-	Instructions      string
-	TTLMs             int64
-	CacheScope        string          // public, private
-	ServerInfo        json.RawMessage // an object; nil: not given
+	Versions     []string        // the revisions it speaks
+	Capabilities json.RawMessage // an object
+	Instructions string
+	TTLMs        int64
+	CacheScope   string          // public, private
+	ServerInfo   json.RawMessage // an object; nil: not given
+	// Server is name and version of ServerInfo, for people; not written by JSON.
+	Server string
 }
 
 // maxVersions bounds the versions that are read of a list.
@@ -32,7 +34,7 @@ func ParseDiscover(result json.RawMessage) (Discover, error) {
 	for m := members(result); m.next(); {
 		switch string(m.key) {
 		case "supportedVersions":
-			d.SupportedVersions = versions(m.val)
+			d.Versions = versions(m.val)
 		case "capabilities":
 			d.Capabilities = m.val
 		case "instructions":
@@ -43,14 +45,21 @@ func ParseDiscover(result json.RawMessage) (Discover, error) {
 			d.CacheScope = unquote(m.val, MaxText)
 		case "_meta":
 			if v, _ := member(m.val, MetaServerInfo); isObject(v) {
-				d.ServerInfo = v
+				d.ServerInfo, d.Server = v, serverName(v)
 			}
 		}
 	}
-	if len(d.SupportedVersions) == 0 {
+	if len(d.Versions) == 0 {
 		return d, errors.New("a result of server/discover without supportedVersions")
 	}
 	return d, nil
+}
+
+// serverName is the name and the version of a server's info.
+func serverName(info []byte) string {
+	name, _ := member(info, "name")
+	version, _ := member(info, "version")
+	return strings.TrimSpace(unquote(name, maxWords) + " " + unquote(version, maxWords))
 }
 
 func versions(v []byte) []string {
@@ -72,7 +81,7 @@ func (d Discover) HasCapability(path ...string) bool {
 // JSON is the result object, resultType included.
 func (d Discover) JSON() json.RawMessage {
 	dst := append([]byte(nil), `{"resultType":"complete","supportedVersions":[`...)
-	for i, v := range d.SupportedVersions {
+	for i, v := range d.Versions {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -86,31 +95,6 @@ func (d Discover) JSON() json.RawMessage {
 	return append(appendServerInfo(dst, d.ServerInfo), '}')
 }
 
-// ToolList is a result of tools/list.
-type ToolList struct {
-	Tools      []Tool
-	NextCursor *string // nil: the last page
-	TTLMs      int64
-	CacheScope string          // public, private
-	ServerInfo json.RawMessage // an object; nil: left out
-}
-
-// JSON is the result object, resultType included. A tool whose InputSchema is
-// no JSON panics: it is ours.
-func (l ToolList) JSON() json.RawMessage {
-	tools, err := json.Marshal(append([]Tool{}, l.Tools...))
-	if err != nil {
-		panic("mcp: invariant: our own tools are JSON: " + err.Error())
-	}
-	dst := append([]byte(nil), `{"resultType":"complete","tools":`...)
-	dst = append(dst, tools...)
-	if l.NextCursor != nil {
-		dst = appendQuoted(append(dst, `,"nextCursor":`...), *l.NextCursor)
-	}
-	dst = appendCacheHints(dst, l.TTLMs, l.CacheScope)
-	return append(appendServerInfo(dst, l.ServerInfo), '}')
-}
-
 // appendCacheHints appends what every complete list result must carry
 // (server/utilities/caching).
 func appendCacheHints(dst []byte, ttlMs int64, scope string) []byte {
@@ -121,15 +105,14 @@ func appendCacheHints(dst []byte, ttlMs int64, scope string) []byte {
 	return appendQuoted(dst, scope)
 }
 
-// Era is which family of revisions a server speaks.
+// Era is which family of revisions a server speaks (basic/versioning).
 type Era uint8
 
-// The eras (basic/versioning). Modern is 2026-07-28 and later, legacy the
-// revisions that begin with initialize.
+// The eras.
 const (
-	EraUnknown Era = iota
-	EraModern
-	EraLegacy
+	EraUnknown Era = iota // no telling, or only revisions later than [Version]
+	EraModern             // [Version], as far as can be told
+	EraLegacy             // only revisions that begin with initialize
 )
 
 var eraNames = [...]string{"unknown", "modern", "legacy"}
@@ -144,12 +127,10 @@ func (e Era) String() string {
 // maxWords bounds what is quoted of a server in words for people, in bytes.
 const maxWords = 200
 
-// DetectEra tells a server's era from its answer to server/discover, and says
-// in words what the answer was. body is the JSON-RPC message: the whole body,
-// or the data of the last event of a stream. Modern does not mean that the
-// server speaks [Version]: the words say so if it does not, and spoken is then
-// false.
-func DetectEra(status int, contentType string, body []byte) (era Era, spoken bool, words string) {
+// ReadEra tells a server's era from its answer to server/discover, and says in
+// words for people what the answer was. body is the JSON-RPC message: the whole
+// body, or the data of the last event of a stream.
+func ReadEra(status int, contentType string, body []byte) (Era, string) {
 	m, err := DecodeMessage(body)
 	switch {
 	case err == nil && m.Kind == ErrorResponse:
@@ -157,71 +138,72 @@ func DetectEra(status int, contentType string, body []byte) (era Era, spoken boo
 	case err == nil && m.Kind == ResultResponse && status/100 == 2:
 		d, err := ParseDiscover(m.Result.Raw)
 		if err != nil {
-			return EraUnknown, false, "the server answers server/discover with " + err.Error()
+			return EraUnknown, "the server answers server/discover with " + err.Error()
 		}
-		if !slices.Contains(d.SupportedVersions, Version) {
-			return eraOfVersions(d.SupportedVersions)
-		}
-		return EraModern, true, "the server speaks " + Version
+		return eraOfVersions(d.Versions)
 	}
 	what := fmt.Sprintf("HTTP %d", status)
 	if t, _, _ := strings.Cut(contentType, ";"); t != "" {
 		what += fmt.Sprintf(" (%.80q)", t)
 	}
 	switch {
-	case status == http.StatusUnauthorized:
-		return EraUnknown, false, what + ": the server wants credentials"
-	case status == http.StatusForbidden:
-		return EraUnknown, false, what + ": the server refuses this client"
 	case status == http.StatusBadRequest:
-		return EraLegacy, false, what + " without an MCP error: a server older than " + Version
+		return EraLegacy, what + " without an MCP error: a server older than " + Version
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
-		return EraUnknown, false, what + ": no MCP endpoint at this path, or one older than " + Version
+		return EraUnknown, what + ": no MCP endpoint at this path, or one older than " + Version
 	case status/100 == 3:
-		return EraUnknown, false, what + ": the server redirects: use the address it redirects to"
-	case status == http.StatusTooManyRequests, status/100 == 5:
-		return EraUnknown, false, what + ": the server cannot answer now"
+		return EraUnknown, what + ": the server redirects: use the address it redirects to"
+	case denied(status) != "":
+		return EraUnknown, what + ": " + denied(status)
 	}
-	return EraUnknown, false, what + ": not an MCP answer"
+	return EraUnknown, what + ": not an MCP answer"
+}
+
+// denied says why a status means no answer to the question; empty: it does not.
+func denied(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "the server wants credentials"
+	case status == http.StatusForbidden:
+		return "the server refuses this client"
+	case status == http.StatusTooManyRequests, status/100 == 5:
+		return "the server cannot answer now"
+	}
+	return ""
 }
 
 // eraOfError judges a JSON-RPC error (basic/versioning, "Backward Compatibility").
-func eraOfError(status int, e Error) (Era, bool, string) {
+func eraOfError(status int, e Error) (Era, string) {
 	what := fmt.Sprintf("HTTP %d, error %d %.*q", status, e.Code, maxWords, e.Message)
 	switch {
 	case e.Code == CodeVersion:
 		list, _ := member(e.Data, "supported")
 		return eraOfVersions(versions(list))
 	case e.Code == CodeHeaderMismatch, e.Code == CodeMissingCapability:
-		return EraModern, true, what
+		return EraModern, what
 	case e.Code == CodeMethodNotFound && status == http.StatusNotFound:
-		return EraModern, true, what + ": it does not implement server/discover, which it must"
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return EraUnknown, false, what + ": the server wants credentials"
-	case status == http.StatusTooManyRequests, status/100 == 5:
-		return EraUnknown, false, what + ": the server cannot answer now"
+		return EraModern, what + ": it does not implement server/discover, which it must"
+	case denied(status) != "":
+		return EraUnknown, what + ": " + denied(status)
 	}
-	return EraLegacy, false, what + ": a server older than " + Version
+	return EraLegacy, what + ": a server older than " + Version
 }
 
-// eraOfVersions judges the versions of a server that did not name ours, or did
-// so only in an error.
-func eraOfVersions(list []string) (Era, bool, string) {
+// eraOfVersions judges the revisions that a server lists.
+func eraOfVersions(list []string) (Era, string) {
 	if slices.Contains(list, Version) {
-		return EraModern, true, "the server speaks " + Version
+		return EraModern, "the server speaks " + Version
 	}
+	if len(list) == 0 {
+		return EraUnknown, "the server does not speak " + Version + " and names no other revision"
+	}
+	era := EraLegacy
 	shown := make([]string, 0, len(list))
-	modern := false
 	for _, v := range list {
-		modern = modern || v > Version // revisions are dates
+		if v > Version { // revisions are dates
+			era = EraUnknown
+		}
 		shown = append(shown, fmt.Sprintf("%.20q", v))
 	}
-	words := "the server does not speak " + Version
-	if len(list) > 0 {
-		words += ", only " + listOf(shown)
-	}
-	if len(list) > 0 && !modern {
-		return EraLegacy, false, words
-	}
-	return EraModern, false, words
+	return era, "the server does not speak " + Version + ", only " + listOf(shown)
 }

@@ -50,34 +50,83 @@ type DroppedTool struct{ Name, Reason string }
 // maxTools bounds the tools of one page.
 const maxTools = 10_000
 
-// ParseTools reads a result of tools/list. Tools with an annotation for
-// headers that breaks the rules are dropped, as the revision demands, with the
-// reason. nextCursor is nil on the last page; "" is a valid cursor
-// (server/utilities/pagination).
-func ParseTools(result json.RawMessage) (tools []Tool, dropped []DroppedTool, nextCursor *string, err error) {
-	if !json.Valid(result) {
-		return nil, nil, nil, errNotJSON
+// ToolList is a result of tools/list: one page.
+type ToolList struct {
+	Tools []Tool
+	// Dropped are tools that [ParseTools] left out; JSON does not write them.
+	Dropped []DroppedTool
+	// NextCursor leads to the next page (see [CursorParams]); nil: there is
+	// none. The empty string is a valid cursor (server/utilities/pagination).
+	NextCursor *string
+	TTLMs      int64
+	CacheScope string          // public, private
+	ServerInfo json.RawMessage // an object; nil: not given
+}
+
+// JSON is the result object, resultType included. A tool whose InputSchema is
+// no JSON panics: it is ours.
+func (l ToolList) JSON() json.RawMessage {
+	tools, err := json.Marshal(append([]Tool{}, l.Tools...))
+	if err != nil {
+		panic("mcp: invariant: our own tools are JSON: " + err.Error())
 	}
-	list, _ := member(result, "tools")
+	dst := append([]byte(nil), `{"resultType":"complete","tools":`...)
+	dst = append(dst, tools...)
+	if l.NextCursor != nil {
+		dst = appendQuoted(append(dst, `,"nextCursor":`...), *l.NextCursor)
+	}
+	dst = appendCacheHints(dst, l.TTLMs, l.CacheScope)
+	return append(appendServerInfo(dst, l.ServerInfo), '}')
+}
+
+// CursorParams is the params of tools/list for the page that a cursor leads to.
+func CursorParams(cursor string) json.RawMessage {
+	return append(appendQuoted([]byte(`{"cursor":`), cursor), '}')
+}
+
+// ParseTools reads a result of tools/list. Tools with an annotation for
+// headers that breaks the rules, or that are no tools at all, are dropped with
+// the reason, as the revision demands of a client.
+func ParseTools(result json.RawMessage) (ToolList, error) {
+	var l ToolList
+	if !json.Valid(result) {
+		return l, errNotJSON
+	}
+	var list []byte
+	for m := members(result); m.next(); {
+		switch string(m.key) {
+		case "tools":
+			list = m.val
+		case "nextCursor":
+			if isString(m.val) {
+				cursor := unquote(m.val, len(m.val))
+				l.NextCursor = &cursor
+			}
+		case "ttlMs":
+			l.TTLMs, _ = safeInteger(m.val)
+		case "cacheScope":
+			l.CacheScope = unquote(m.val, MaxText)
+		case "_meta":
+			if v, _ := member(m.val, MetaServerInfo); isObject(v) {
+				l.ServerInfo = v
+			}
+		}
+	}
 	if len(list) == 0 || list[0] != '[' {
-		return nil, nil, nil, errors.New("a result of tools/list without tools")
+		return l, errors.New("a result of tools/list without tools")
 	}
 	for e := elements(list); e.next(); {
-		if len(tools)+len(dropped) == maxTools {
-			return tools, dropped, nil, fmt.Errorf("more than %d tools on one page", maxTools)
+		if len(l.Tools)+len(l.Dropped) == maxTools {
+			return l, fmt.Errorf("more than %d tools on one page", maxTools)
 		}
 		t, err := ParseTool(e.val)
 		if err != nil {
-			dropped = append(dropped, DroppedTool{t.Name, err.Error()})
+			l.Dropped = append(l.Dropped, DroppedTool{t.Name, err.Error()})
 			continue
 		}
-		tools = append(tools, t)
+		l.Tools = append(l.Tools, t)
 	}
-	if v, _ := member(result, "nextCursor"); isString(v) {
-		s := unquote(v, len(v))
-		nextCursor = &s
-	}
-	return tools, dropped, nextCursor, nil
+	return l, nil
 }
 
 // ParseTool reads one tool. On an error the Tool has at most its name.
