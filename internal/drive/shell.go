@@ -1,0 +1,267 @@
+package drive
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/stream"
+	"github.com/mcpflood/mcpflood/internal/wire"
+)
+
+// shell carries one attempt's machine over one connection. It belongs to one
+// goroutine at a time.
+type shell struct {
+	c     *Caller
+	m     *stream.Attempt
+	conn  *wire.Conn
+	resp  wire.Response
+	alarm time.Duration
+	// What had come when an open cut fired, to be read on after it.
+	leftBody, left []byte
+}
+
+func (s *shell) now() time.Duration { return s.c.cfg.Clock.Now() }
+
+// run takes the attempt from its dial to its end, or to a silent cut.
+func (s *shell) run(state json.RawMessage) {
+	if !s.send(state) {
+		return
+	}
+	defer s.c.leave(s.conn)
+	for {
+		if s.c.dropped.Load() {
+			s.m.Drop(s.now())
+		}
+		step := s.m.Next(s.now())
+		switch step.Do {
+		case stream.Wait:
+			s.wait(step)
+		case stream.Cut:
+			s.cut(step.Style)
+		case stream.Hold, stream.Close, stream.Abort:
+			return
+		}
+	}
+}
+
+// send dials and writes; false if the attempt is over already.
+func (s *shell) send(state json.RawMessage) bool {
+	cfg := &s.c.cfg
+	req, err := cfg.Request(s.m.End().Ref, state)
+	if err != nil {
+		s.m.Failed(s.now(), history.Us, err)
+		return false
+	}
+	s.conn, err = cfg.Dialer.Dial(s.c.dropCtx, cfg.Endpoint)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	s.c.enter(s.conn)
+	s.m.Connected(s.now())
+	if err := s.conn.Write(req, time.Now().Add(writeTimeout)); err != nil && wire.OriginOf(err) != history.Peer {
+		s.c.leave(s.conn)
+		s.fail(err)
+		return false
+	}
+	// A peer that has closed already may have answered first: read on.
+	s.m.Sent(s.now())
+	return true
+}
+
+// writeTimeout bounds how long a request may wait for a server that does not
+// read.
+const writeTimeout = 30 * time.Second
+
+func (s *shell) fail(err error) {
+	if s.c.dropped.Load() {
+		s.m.Drop(s.now())
+		return
+	}
+	s.m.Failed(s.now(), wire.OriginOf(err), err)
+}
+
+// wait reads what comes until the step's time.
+func (s *shell) wait(step stream.Step) {
+	var deadline time.Time
+	switch {
+	case step.Exact && s.alarm != step.Until:
+		s.alarm = step.Until
+		s.c.cfg.Alarm.Set(step.Until, s.conn)
+	case !step.Exact && step.Until != 0:
+		deadline = s.c.cfg.Clock.Time(step.Until)
+	}
+	err := s.conn.ReadAvailable(deadline, s.feed)
+	if err != nil && !errors.Is(err, wire.ErrWoken) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		s.peerEnded(err)
+	}
+}
+
+// peerEnded handles the end of what can be read.
+func (s *shell) peerEnded(err error) {
+	now := s.now()
+	how := wire.How(err)
+	if how == "" {
+		how = err.Error()
+	}
+	if how == "eof" && s.resp.Begun() && s.resp.EOF() == nil {
+		s.m.BodyEnd(now)
+	}
+	s.m.PeerEnded(now, how)
+}
+
+// feed takes bytes from the connection apart and hands them to the machine. At
+// a cut that is due between them it stops: what is left is drained (read for a
+// result only) or, where reading goes on after the cut, kept.
+func (s *shell) feed(p []byte) {
+	s.m.FirstByte(s.now())
+	body, rest := s.parse(nil, p)
+	if len(body)+len(rest) == 0 {
+		return
+	}
+	switch s.m.Due() {
+	case history.StyleNone, history.Reset: // over; or nobody reads it any more
+	case history.HalfClose:
+		s.leftBody, s.left = bytes.Clone(body), bytes.Clone(rest)
+	default:
+		s.parse(body, rest)
+	}
+}
+
+// parse feeds body, which was decoded already, then p. It returns what is left
+// of both when a cut falls due, and nothing when all was taken.
+func (s *shell) parse(body, p []byte) (leftBody, left []byte) {
+	now := s.now()
+	draining := s.m.Due() != history.StyleNone
+	for {
+		if len(body) > 0 {
+			body = body[s.m.Body(now, body):]
+		}
+		switch {
+		case s.m.Over():
+			return nil, nil
+		case !draining && s.m.Due() != history.StyleNone:
+			return body, p
+		}
+		part, n, err := s.resp.Next(p)
+		if err != nil {
+			s.m.Garbled(now, err)
+			return nil, nil
+		}
+		p = p[n:]
+		switch part.Kind {
+		case wire.PartNone, wire.PartExtra:
+			return nil, nil
+		case wire.PartHead:
+			s.m.Head(now, head(part.Head))
+		case wire.PartBody:
+			body = part.Body
+		case wire.PartEnd:
+			s.m.BodyEnd(now)
+		}
+	}
+}
+
+func head(h *wire.Head) stream.Head {
+	out := stream.Head{Status: h.Status, ContentType: h.Get("Content-Type"), Location: h.Get("Location")}
+	if d, ok := h.RetryAfter(time.Now()); ok {
+		out.RetryAfter = d
+	}
+	return out
+}
+
+// drain is the sink of a cut: it tells whether a result was found.
+func (s *shell) drain(p []byte) bool {
+	s.parse(nil, p)
+	return s.m.Over()
+}
+
+// cut carries out the cut that is due.
+func (s *shell) cut(style history.Style) {
+	s.conn.Lock()
+	done, fallback, err := s.carryOut(style)
+	s.conn.Unlock()
+	switch {
+	case done.Stopped: // the drain found the end of the call
+	case err != nil:
+		s.peerEnded(err)
+	default:
+		s.m.CutDone(done.C0, done.C1, fallback)
+		s.readOn()
+	}
+}
+
+func (s *shell) carryOut(style history.Style) (done wire.Cut, fallback history.Style, err error) {
+	switch style {
+	case history.Fin:
+		done, err = s.conn.Fin(s.now, s.drain)
+	case history.Reset:
+		done, err = s.conn.Reset(s.now)
+	case history.HalfClose:
+		done, err = s.conn.HalfClose(s.now)
+	case history.Stall:
+		done, err = s.conn.Stall(s.now, s.drain)
+	case history.Vanish:
+		return s.vanish()
+	default:
+		panic("drive: invariant: the plan holds only styles that this wire can do, not " + style.String())
+	}
+	return done, history.StyleNone, err
+}
+
+// vanish waits a little for the send queue to empty; where the connection
+// cannot be made to vanish it stalls.
+func (s *shell) vanish() (wire.Cut, history.Style, error) {
+	limit := s.now() + wire.VanishWait
+	for {
+		done, err := s.conn.Vanish(s.now, s.drain)
+		switch {
+		case err == nil:
+			return done, history.StyleNone, nil
+		case errors.Is(err, wire.ErrUnacked) && s.now() < limit:
+			s.conn.Unlock()
+			time.Sleep(time.Millisecond)
+			s.conn.Lock()
+		default:
+			done, err = s.conn.Stall(s.now, s.drain)
+			return done, history.Stall, err
+		}
+	}
+}
+
+// readOn feeds what had come before an open cut.
+func (s *shell) readOn() {
+	body, rest := s.leftBody, s.left
+	s.leftBody, s.left = nil, nil
+	if len(body)+len(rest) > 0 {
+		s.parse(body, rest)
+	}
+}
+
+// hold keeps the socket of a silent cut until it is settled.
+func (s *shell) hold() {
+	defer s.c.held.Done()
+	defer s.c.live.Held.Add(-1)
+	for {
+		step := s.m.Next(s.now())
+		if step.Do != stream.Hold {
+			break
+		}
+		time.Sleep(step.Until - s.now())
+	}
+	if n, err := s.conn.Drops(); err == nil && n > 0 {
+		s.m.End().After = &history.After{Dropped: n}
+	}
+	s.close()
+	s.c.cfg.History.Append(history.Record{End: s.m.End()})
+}
+
+func (s *shell) close() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+}

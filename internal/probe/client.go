@@ -1,0 +1,146 @@
+// Package probe is what is asked of a server before and beside the load: which
+// era it speaks, which tools it has, and whether it still answers anybody.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"time"
+
+	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/mcp"
+	"github.com/mcpflood/mcpflood/internal/sse"
+	"github.com/mcpflood/mcpflood/internal/wire"
+)
+
+// maxAnswer bounds the body of one answer.
+const maxAnswer = 8 << 20
+
+// Client asks one server single questions, each on a fresh connection. Its
+// methods may be called from any goroutine.
+type Client struct {
+	Dialer   *wire.Dialer
+	Endpoint wire.Endpoint
+	// Headers are sent with every request: authorization and the user's own.
+	Headers []mcp.Field
+	Nonce   history.Nonce
+}
+
+// Answer is what a question got.
+type Answer struct {
+	Status      int
+	ContentType string
+	Body        []byte // JSON, or an error's text; of a stream the last message
+	Message     mcp.Message
+	// Err says why there is no Message: what came was no JSON-RPC answer.
+	Err error
+}
+
+// Ask sends one request and reads its answer. The error is a [*wire.Error] or
+// says what broke; an HTTP error status is an Answer.
+func (c *Client) Ask(ctx context.Context, call mcp.Call) (*Answer, error) {
+	fields := append(call.Headers(), c.Headers...)
+	req, err := wire.AppendRequest(nil, c.Endpoint, fields, call.Body())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.Dialer.Dial(ctx, c.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, conn.Wake)
+	defer stop()
+	deadline, _ := ctx.Deadline()
+	if err := conn.Write(req, deadline); err != nil && wire.OriginOf(err) != history.Peer {
+		return nil, err
+	}
+	r := reader{}
+	for !r.done {
+		err := conn.ReadAvailable(deadline, r.feed)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case r.err != nil:
+			return nil, r.err
+		case err != nil && !errors.Is(err, wire.ErrWoken):
+			if !errors.Is(err, io.EOF) || r.resp.EOF() != nil || !r.headed {
+				return nil, fmt.Errorf("no answer: %w", err)
+			}
+			r.done = true
+		}
+	}
+	return r.finish(), nil
+}
+
+// reader collects one answer.
+type reader struct {
+	resp   wire.Response
+	events sse.Parser
+	stream bool
+	headed bool
+	done   bool
+	answer Answer
+	err    error
+}
+
+func (r *reader) feed(p []byte) {
+	for !r.done && r.err == nil {
+		part, n, err := r.resp.Next(p)
+		p = p[n:]
+		switch {
+		case err != nil:
+			r.err = err
+		case part.Kind == wire.PartNone || part.Kind == wire.PartExtra:
+			return
+		case part.Kind == wire.PartHead:
+			r.head(part.Head)
+		case part.Kind == wire.PartEnd:
+			r.done = true
+		case r.stream:
+			r.events.Feed(part.Body, r.event)
+		case len(r.answer.Body)+len(part.Body) > maxAnswer:
+			r.err = fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+		default:
+			r.answer.Body = append(r.answer.Body, part.Body...)
+		}
+	}
+}
+
+func (r *reader) head(h *wire.Head) {
+	r.headed = true
+	r.answer.Status, r.answer.ContentType = h.Status, h.Get("Content-Type")
+	media, _, _ := mime.ParseMediaType(r.answer.ContentType)
+	r.stream = media == "text/event-stream"
+}
+
+// event looks for the message that answers.
+func (r *reader) event(ev sse.Event) {
+	if r.done || ev.Kind != sse.Message {
+		return
+	}
+	m, err := mcp.DecodeMessage(ev.Data)
+	if err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse) {
+		r.answer.Body = append([]byte(nil), ev.Data...)
+		r.done = true
+	}
+}
+
+func (r *reader) finish() *Answer {
+	a := &r.answer
+	a.Message, a.Err = mcp.DecodeMessage(a.Body)
+	if a.Err == nil && a.Message.Kind != mcp.ResultResponse && a.Message.Kind != mcp.ErrorResponse {
+		a.Err = errors.New("the answer is a " + a.Message.Kind.String())
+	}
+	return a
+}
+
+// AskWithin is Ask with a time limit.
+func (c *Client) AskWithin(ctx context.Context, limit time.Duration, call mcp.Call) (*Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	return c.Ask(ctx, call)
+}
