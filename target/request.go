@@ -67,7 +67,8 @@ func refuseBody(w http.ResponseWriter, err error) {
 // the connection for a hang-up.
 //
 // For requests that have the fault deaf-body it stops one byte short of the
-// end, which it can guess, and says so by partly. A body of unknown length is read whole; such a
+// end, which it can guess, and says so by partly. Where that cannot be (a body
+// of unknown length, a wrapped ResponseWriter) the body is read whole, and the
 // request only ignores the hang-ups it hears.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, partly bool, err error) {
 	in := http.MaxBytesReader(w, r.Body, mcp.MaxMessage)
@@ -82,7 +83,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	}
 	if guess := guessEnd(body); s.draw(guess).has(DeafBody) {
 		// Else net/http reads the rest itself before it writes the head.
-		return guess, true, http.NewResponseController(w).EnableFullDuplex()
+		if http.NewResponseController(w).EnableFullDuplex() == nil {
+			return guess, true, nil
+		}
 	}
 	rest, err := io.ReadAll(in)
 	return append(body, rest...), false, err
