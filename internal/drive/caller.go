@@ -65,6 +65,7 @@ type Caller struct {
 	mu   sync.Mutex
 	open map[*wire.Conn]struct{}
 
+	deep    *deep
 	held    sync.WaitGroup
 	lastCut atomic.Int64
 }
@@ -73,6 +74,7 @@ type Caller struct {
 func NewCaller(cfg Config) *Caller {
 	c := &Caller{cfg: cfg, ending: make(chan struct{}), open: map[*wire.Conn]struct{}{}}
 	c.dropCtx, c.dropAll = context.WithCancel(context.Background())
+	c.deep = newDeep(c.dropCtx.Done())
 	return c
 }
 
@@ -83,7 +85,7 @@ func (c *Caller) Live() *Live { return &c.live }
 func (c *Caller) NoReissues() { c.endOnce.Do(func() { close(c.ending) }) }
 
 // Drop closes every attempt that is still open and was not cut. Held sockets
-// stay until they are settled.
+// stay until they are settled. A Caller that is no longer needed must be dropped.
 func (c *Caller) Drop() {
 	c.NoReissues()
 	c.dropped.Store(true)
@@ -101,65 +103,94 @@ func (c *Caller) LastCut() time.Duration { return time.Duration(c.lastCut.Load()
 // WaitHeld returns once every held socket is settled and closed.
 func (c *Caller) WaitHeld() { c.held.Wait() }
 
+// call is one call under way.
+type call struct {
+	c   *Caller
+	rec history.Call
+	ref history.Ref // of the attempt under way
+	due time.Duration
+	// state is what the next attempt must echo after an input_required answer.
+	state json.RawMessage
+	s     *shell
+	end   *history.End // of the last attempt
+
+	again bool
+	wait  time.Duration
+}
+
 // Call makes one call: its first attempt and its re-issues. It returns when the
 // call is over, with the end of its last attempt; sockets that silent cuts keep
 // are held on.
-func (c *Caller) Call(call history.Ref, intended time.Duration) (history.Call, history.End) {
+//
+// The calling goroutine waits on its smallest stack: see deep.
+func (c *Caller) Call(ref history.Ref, intended time.Duration) (*history.Call, *history.End) {
+	k := &call{c: c, ref: ref.Whole().Next(), due: intended}
+	k.rec = history.Call{Ref: ref.Whole(), Outcome: "failed", Intended: intended}
 	c.live.Calls.Add(1)
-	ref := call.Whole().Next()
-	due := intended
-	rounds := 0
-	var state json.RawMessage
-	outcome := "failed"
-	var end *history.End
-	for {
-		var next json.RawMessage
-		end, next = c.attempt(ref, due, state)
-		if end.Outcome == history.Delivered || end.Outcome == history.TaskHandle {
-			outcome = "delivered"
-			break
-		}
-		if end.Outcome == history.Drained {
-			outcome = "abandoned"
-			break
-		}
-		var wait time.Duration
-		if end.Outcome == history.MoreInput {
-			if rounds++; rounds > MaxRounds {
-				break
-			}
-			state = next
-		} else {
-			var again bool
-			wait, again = c.cfg.Reissue.Next(end, rounds, chaos.Draw(c.cfg.Plan.Seed, ref, "backoff"))
-			if !again {
-				break
-			}
+	begin, next := k.begin, k.next
+	for k.again = true; k.again && c.pause(k.wait); {
+		c.deep.do(begin)
+		k.s.run()
+		c.deep.do(next)
+	}
+	if k.again {
+		k.rec.Outcome = "abandoned"
+	}
+	c.deep.do(k.over)
+	return &k.rec, k.end
+}
+
+// begin starts the next attempt: its record, its dial, its request.
+func (k *call) begin() {
+	k.s = k.c.begin(k.ref, k.due)
+	k.c.live.Attempts.Add(1)
+	k.c.live.Open.Add(1)
+	k.s.send(k.state)
+	k.state = nil
+}
+
+// next closes the attempt that is over for its call, and decides how the call
+// goes on.
+func (k *call) next() {
+	c := k.c
+	c.live.Open.Add(-1)
+	k.end = c.conclude(k.s)
+	k.again = false
+	k.rec.Attempts = int(k.ref.Attempt)
+	switch k.end.Outcome {
+	case history.Delivered, history.TaskHandle:
+		k.rec.Outcome = "delivered"
+	case history.Drained:
+		k.rec.Outcome = "abandoned"
+	case history.MoreInput:
+		k.rec.Rounds++
+		k.again, k.wait, k.state = k.rec.Rounds <= MaxRounds, 0, k.s.m.RequestState()
+	default:
+		k.wait, k.again = c.cfg.Reissue.Next(k.end, k.rec.Rounds, chaos.Draw(c.cfg.Plan.Seed, k.ref, "backoff"))
+		if k.again {
 			c.live.Reissues.Add(1)
 		}
-		if !c.pause(wait) {
-			outcome = "abandoned"
-			break
-		}
-		ref, due = ref.Next(), c.cfg.Clock.Now()
 	}
-	if outcome != "delivered" {
-		c.live.Failed.Add(1)
+	k.ref, k.due = k.ref.Next(), c.cfg.Clock.Now()+k.wait
+}
+
+func (k *call) over() {
+	if k.rec.Outcome != "delivered" {
+		k.c.live.Failed.Add(1)
 	}
-	rec := history.Call{Ref: call.Whole(), Outcome: outcome, Intended: intended, Ended: c.cfg.Clock.Now(), Attempts: int(ref.Attempt), Rounds: rounds}
-	c.cfg.History.Append(history.Record{Call: &rec})
-	return rec, *end
+	k.rec.Ended = k.c.cfg.Clock.Now()
+	k.c.cfg.History.Append(history.Record{Call: &k.rec})
 }
 
 // pause waits out a backoff; false if the run ends first.
 func (c *Caller) pause(d time.Duration) bool {
-	select {
-	case <-c.ending:
-		return false
-	default:
-	}
 	if d <= 0 {
-		return true
+		select {
+		case <-c.ending:
+			return false
+		default:
+			return true
+		}
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -171,28 +202,21 @@ func (c *Caller) pause(d time.Duration) bool {
 	}
 }
 
-// attempt runs one attempt until it is over for its call, and returns what the
-// client saw so far. The record of the end is appended here or, for held
-// sockets, later.
-func (c *Caller) attempt(ref history.Ref, intended time.Duration, state json.RawMessage) (*history.End, json.RawMessage) {
-	s := c.begin(ref, intended)
-	c.live.Attempts.Add(1)
-	c.live.Open.Add(1)
-	s.run(state)
-	c.live.Open.Add(-1)
+// conclude appends an attempt's end, or leaves that to the holder of its socket
+// where a silent cut keeps it.
+func (c *Caller) conclude(s *shell) *history.End {
 	end := s.m.End()
 	c.tally(end)
 	if s.m.Over() {
 		s.close()
 		c.cfg.History.Append(history.Record{End: end})
-		return end, s.m.RequestState()
+		return end
 	}
-	// A silent cut: the call goes on, the socket stays.
-	seen := *end
+	seen := *end // the holder goes on to write its own
 	c.held.Add(1)
 	c.live.Held.Add(1)
 	go s.hold()
-	return &seen, nil
+	return &seen
 }
 
 func (c *Caller) tally(end *history.End) {
@@ -222,7 +246,7 @@ func (c *Caller) begin(ref history.Ref, intended time.Duration) *shell {
 	}
 	start.Begun = c.cfg.Clock.Now()
 	sampled := ref.Role == history.Load && (ref.Call <= sampleFirst || chaos.Draw(c.cfg.Plan.Seed, ref, "sample") < sampleShare)
-	s := &shell{c: c}
+	s := newShell(c)
 	s.m = stream.New(&c.cfg.Stream, &start, cut, sampled)
 	c.cfg.History.Append(history.Record{Start: &start})
 	return s

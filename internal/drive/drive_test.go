@@ -104,7 +104,7 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 
 func (s *stage) call(n uint64) history.Call {
 	c, _ := s.Call(history.Ref{Call: n}, s.cfg.Clock.Now())
-	return c
+	return *c
 }
 
 func TestDelivered(t *testing.T) {
@@ -133,7 +133,9 @@ func TestCutsFireWherePlanned(t *testing.T) {
 		{"reset@event+10(3)", history.PhaseEvent, func(e history.End) bool { return e.Events == 2 }},
 		{"reset@bytes(40)", history.PhaseEvent, func(e history.End) bool { return e.Bytes == 40 }},
 		{"fin@tail", history.PhaseTail, func(e history.End) bool { return e.Events == 4 && e.Cut.C0-e.LastEvent >= 50*time.Millisecond }},
-		{"fin@after(120ms)", history.PhaseMid, func(e history.End) bool { return e.Cut.C0-e.Sent >= 120*time.Millisecond && e.Cut.Due-e.Sent == 120*time.Millisecond }},
+		{"fin@after(120ms)", history.PhaseMid, func(e history.End) bool {
+			return e.Cut.C0-e.Sent >= 120*time.Millisecond && e.Cut.Due-e.Sent == 120*time.Millisecond
+		}},
 	} {
 		t.Run(tc.cut, func(t *testing.T) {
 			s := newStage(t, target.Config{}, tc.cut, 0)

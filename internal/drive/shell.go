@@ -20,57 +20,97 @@ type shell struct {
 	conn  *wire.Conn
 	resp  wire.Response
 	alarm time.Duration
+
+	sink  func(p []byte)
+	act   func()
+	op    op     // what act does
+	bytes []byte // for opFeed
+	err   error  // for opEnded
+
 	// What had come when an open cut fired, to be read on after it.
 	leftBody, left []byte
 }
 
+func newShell(c *Caller) *shell {
+	s := &shell{c: c}
+	s.sink, s.act = s.take, s.do // once: a method value is an allocation
+	return s
+}
+
 func (s *shell) now() time.Duration { return s.c.cfg.Clock.Now() }
 
-// run takes the attempt from its dial to its end, or to a silent cut.
-func (s *shell) run(state json.RawMessage) {
-	if !s.send(state) {
-		return
-	}
-	defer s.c.leave(s.conn)
+// run takes an attempt that was sent to its end, or to a silent cut. It keeps
+// to shallow frames: what needs more runs on deep.
+func (s *shell) run() {
 	for {
 		if s.c.dropped.Load() {
-			s.m.Drop(s.now())
+			s.c.deep.do(s.drop)
 		}
 		step := s.m.Next(s.now())
 		switch step.Do {
 		case stream.Wait:
-			s.wait(step)
+			s.wait(step.Until, step.Exact)
 		case stream.Cut:
-			s.cut(step.Style)
+			s.op = opCut
+			s.c.deep.do(s.act)
 		case stream.Hold, stream.Close, stream.Abort:
+			s.c.leave(s.conn)
 			return
 		}
 	}
 }
 
-// send dials and writes; false if the attempt is over already.
-func (s *shell) send(state json.RawMessage) bool {
+func (s *shell) drop() { s.m.Drop(s.now()) }
+
+// op is what do does on a deep stack.
+type op uint8
+
+const (
+	opFeed  op = iota // bytes came
+	opEnded           // reading failed
+	opCut             // a cut is due
+)
+
+func (s *shell) do() {
+	switch s.op {
+	case opFeed:
+		s.feed(s.bytes)
+	case opEnded:
+		s.peerEnded(s.err)
+	case opCut:
+		s.cut(s.m.Due())
+	}
+}
+
+// take is the sink of a read.
+func (s *shell) take(p []byte) {
+	s.op, s.bytes = opFeed, p
+	s.c.deep.do(s.act)
+	s.bytes = nil
+}
+
+// send dials and writes; where that fails the attempt is over already.
+func (s *shell) send(state json.RawMessage) {
 	cfg := &s.c.cfg
 	req, err := cfg.Request(s.m.End().Ref, state)
 	if err != nil {
 		s.m.Failed(s.now(), history.Us, err)
-		return false
+		return
 	}
-	s.conn, err = cfg.Dialer.Dial(s.c.dropCtx, cfg.Endpoint)
+	conn, err := cfg.Dialer.Dial(s.c.dropCtx, cfg.Endpoint)
 	if err != nil {
 		s.fail(err)
-		return false
+		return
 	}
+	s.conn = conn
 	s.c.enter(s.conn)
 	s.m.Connected(s.now())
 	if err := s.conn.Write(req, time.Now().Add(writeTimeout)); err != nil && wire.OriginOf(err) != history.Peer {
-		s.c.leave(s.conn)
 		s.fail(err)
-		return false
+		return
 	}
 	// A peer that has closed already may have answered first: read on.
 	s.m.Sent(s.now())
-	return true
 }
 
 // writeTimeout bounds how long a request may wait for a server that does not
@@ -85,19 +125,20 @@ func (s *shell) fail(err error) {
 	s.m.Failed(s.now(), wire.OriginOf(err), err)
 }
 
-// wait reads what comes until the step's time.
-func (s *shell) wait(step stream.Step) {
+// wait reads what comes, until a time: a deadline, or a cut's exact moment.
+func (s *shell) wait(until time.Duration, exact bool) {
 	var deadline time.Time
 	switch {
-	case step.Exact && s.alarm != step.Until:
-		s.alarm = step.Until
-		s.c.cfg.Alarm.Set(step.Until, s.conn)
-	case !step.Exact && step.Until != 0:
-		deadline = s.c.cfg.Clock.Time(step.Until)
+	case exact && s.alarm != until:
+		s.alarm = until
+		s.c.cfg.Alarm.Set(until, s.conn)
+	case !exact && until != 0:
+		deadline = s.c.cfg.Clock.Time(until)
 	}
-	err := s.conn.ReadAvailable(deadline, s.feed)
+	err := s.conn.ReadAvailable(deadline, s.sink)
 	if err != nil && !errors.Is(err, wire.ErrWoken) && !errors.Is(err, os.ErrDeadlineExceeded) {
-		s.peerEnded(err)
+		s.op, s.err = opEnded, err
+		s.c.deep.do(s.act)
 	}
 }
 
