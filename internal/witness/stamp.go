@@ -97,11 +97,9 @@ func (l lack) fill(t, now time.Time) time.Time {
 	}
 	var best time.Time
 	for d := -1; d <= 1; d++ {
-		year, month, day := t.Date()
+		year, month, day := now.AddDate(0, 0, d).Date()
 		if l == lacksYear {
-			year = now.Year() + d
-		} else {
-			year, month, day = now.AddDate(0, 0, d).Date()
+			year, month, day = now.Year()+d, t.Month(), t.Day()
 		}
 		c := time.Date(year, month, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 		if best.IsZero() || c.Sub(now).Abs() < best.Sub(now).Abs() {
@@ -141,7 +139,7 @@ func shrink(unit time.Duration, n int) time.Duration {
 // unixUnits tells the unit of a Unix time by its number of whole digits: the
 // present has 10 in seconds, 13 in milliseconds, and so on.
 var unixUnits = map[int]time.Duration{
-	9: time.Second, 10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond,
+	10: time.Second, 13: time.Millisecond, 16: time.Microsecond, 19: time.Nanosecond,
 }
 
 func parseUnix(s string) (at time.Time, grain time.Duration, ok bool) {

@@ -87,7 +87,7 @@ func newScrubber(secrets []string) *strings.Replacer {
 }
 
 var (
-	credential = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*(?:key|token|passw(?:or)?d|secret))["']?(?:\s*[:=]\s*|\s+))((?:bearer|basic)\s+)?["']?[^\s"']+`)
+	credential = regexp.MustCompile(`(?i)((?:authorization|cookie|[\w-]*(?:key|token|passw(?:or)?d|secret))["']?(?:\s*[:=]\s*|\s+))((?:bearer|basic)\s+)?(?:"[^"]*"|'[^']*'|[^\s"']+)`)
 	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`)
 	userinfo   = regexp.MustCompile(`(://)[^/@\s"']*@`)
 	urlQuery   = regexp.MustCompile(`(://[^\s?"']*\?)[^\s"']*`)
