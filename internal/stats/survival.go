@@ -3,7 +3,7 @@
 package stats
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -12,22 +12,46 @@ import (
 const MaxPoints = 200
 
 // Survival estimates how long run-on work lasts, from times of which some are
-// only known to be at least so long. The zero value is empty.
-type Survival struct{ samples []sample }
-
-type sample struct {
-	t        time.Duration
-	censored bool
+// only known to be at least so long. Times are kept to three digits, so that
+// memory does not grow with their number. The zero value is empty.
+type Survival struct {
+	at map[time.Duration]*counts
+	n  int
 }
+
+type counts struct{ ended, censored int }
 
 // Add adds one attempt: its work ended t after the cut or, censored, was still
 // going on then.
 func (s *Survival) Add(t time.Duration, censored bool) {
-	s.samples = append(s.samples, sample{max(t, 0), censored})
+	if s.at == nil {
+		s.at = map[time.Duration]*counts{}
+	}
+	t = coarse(t)
+	c := s.at[t]
+	if c == nil {
+		c = &counts{}
+		s.at[t] = c
+	}
+	if censored {
+		c.censored++
+	} else {
+		c.ended++
+	}
+	s.n++
+}
+
+// coarse rounds to three digits, and to 10 µs below a millisecond.
+func coarse(t time.Duration) time.Duration {
+	unit := 10 * time.Microsecond
+	for t/unit >= 1000 {
+		unit *= 10
+	}
+	return max(t, 0).Round(unit)
 }
 
 // Len is how many were added.
-func (s *Survival) Len() int { return len(s.samples) }
+func (s *Survival) Len() int { return s.n }
 
 // Point is a step of the curve: from T on, Share of the attempts are still
 // working.
@@ -41,24 +65,18 @@ type Point struct {
 // until its time. Beyond [MaxPoints] steps only every so many are kept, the
 // last always.
 func (s *Survival) Curve() []Point {
-	if len(s.samples) == 0 {
+	if s.n == 0 {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(s.samples), func(a, b sample) int { return cmp.Compare(a.t, b.t) })
 	points := []Point{{0, 1}}
-	share := 1.0
-	for i := 0; i < len(sorted); {
-		t, ended, j := sorted[i].t, 0, i
-		for ; j < len(sorted) && sorted[j].t == t; j++ {
-			if !sorted[j].censored {
-				ended++
-			}
-		}
-		if ended > 0 {
-			share *= 1 - float64(ended)/float64(len(sorted)-i)
+	share, risk := 1.0, s.n
+	for _, t := range slices.Sorted(maps.Keys(s.at)) {
+		c := s.at[t]
+		if c.ended > 0 {
+			share *= 1 - float64(c.ended)/float64(risk)
 			points = append(points, Point{t, share})
 		}
-		i = j
+		risk -= c.ended + c.censored
 	}
 	return thin(points)
 }

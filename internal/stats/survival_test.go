@@ -35,7 +35,7 @@ func TestCurveFalls(t *testing.T) {
 		anyEnd := false
 		last := time.Duration(0)
 		for range rapid.IntRange(1, 2000).Draw(t, "n") {
-			d := time.Duration(rapid.IntRange(0, 1000).Draw(t, "d"))
+			d := time.Duration(rapid.IntRange(0, 1000).Draw(t, "d")) * time.Millisecond
 			c := rapid.Bool().Draw(t, "censored")
 			anyEnd = anyEnd || !c
 			last = max(last, d)
