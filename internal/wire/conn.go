@@ -32,6 +32,7 @@ type Conn struct {
 	raw    syscall.RawConn
 	tls    *secure // nil: plain
 	ready  func(fd uintptr) bool
+	crew   *crew
 	queued time.Duration
 
 	// Owner only: the read deadline in force, and what ready hands on.
@@ -51,9 +52,10 @@ const (
 
 // arrival is what one read took from the kernel.
 type arrival struct {
-	buf *[readSize]byte
-	n   int
-	err error
+	buf  *[readSize]byte
+	n    int
+	err  error
+	sink func(p []byte)
 }
 
 // Values of Conn.armed that are no deadline.
@@ -62,12 +64,12 @@ const (
 	armedUnknown = -1
 )
 
-func newConn(tcp *net.TCPConn) (*Conn, error) {
+func newConn(tcp *net.TCPConn, crew *crew) (*Conn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{tcp: tcp, raw: raw}
+	c := &Conn{tcp: tcp, raw: raw, crew: crew}
 	c.ready = c.readOnce // once: a method value is an allocation
 	return c, nil
 }
@@ -119,9 +121,10 @@ func (c *Conn) writeError(err error) error {
 	return e
 }
 
-// ReadAvailable waits until bytes have arrived and gives them to sink, once; p
-// is valid until sink returns. The owner calls it in a loop. The zero deadline
-// is none.
+// ReadAvailable waits until bytes have arrived and gives them to sink, which
+// runs on another goroutine meanwhile; p is valid until it returns. The owner
+// calls this in a loop, with a sink that it makes once. The zero deadline is
+// none.
 //
 // It returns nil after sink was called; else io.EOF or a system error when the
 // peer has ended the stream, [os.ErrDeadlineExceeded], [ErrWoken], [ErrCut], or
@@ -137,17 +140,34 @@ func (c *Conn) ReadAvailable(deadline time.Time, sink func(p []byte)) error {
 	if err := c.raw.Read(c.ready); err != nil {
 		return c.waitError(err, deadline)
 	}
-	// ready returned true, so this goroutine holds c.mu.
-	defer c.mu.Unlock()
+	return c.deliver(sink)
+}
+
+// deliver hands on what readOnce took. It is not inlined, so that a wait does
+// not carry its frame.
+//
+//go:noinline
+func (c *Conn) deliver(sink func([]byte)) error {
+	if c.got.n > 0 {
+		c.got.sink = sink
+		c.crew.do(c)
+	}
 	got := c.got
 	c.got = arrival{}
-	if got.n > 0 {
-		sink(got.buf[:got.n])
-	}
+	c.mu.Unlock() // readOnce locked it
 	if got.buf != nil {
 		buffers.Put(got.buf)
 	}
 	return got.err
+}
+
+// work is the part of a read that may need a stack.
+func (c *Conn) work() {
+	if c.tls != nil {
+		c.takeRecords()
+		return
+	}
+	c.got.sink(c.got.buf[:c.got.n])
 }
 
 // readOnce runs when bytes may be there. True means that there is an arrival,
@@ -204,28 +224,25 @@ func (c *Conn) arm(deadline time.Time) error {
 	}
 	if c.woken.Swap(false) {
 		c.armed = armedUnknown
-		return ErrWoken
+		return c.ioError(ErrWoken)
 	}
 	return nil
 }
 
 // waitError explains why a wait ended without bytes.
 func (c *Conn) waitError(err error, deadline time.Time) error {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return c.ioError(err)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.armed = armedUnknown
+		err = os.ErrDeadlineExceeded
+		// The deadline may be a wake's, whose flag an earlier call has seen.
+		if c.woken.Swap(false) || deadline.IsZero() || time.Now().Before(deadline) {
+			err = ErrWoken
+		}
 	}
-	c.armed = armedUnknown
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mode != open {
-		return c.cutError()
-	}
-	if c.woken.Swap(false) || deadline.IsZero() || time.Now().Before(deadline) {
-		return ErrWoken
-	}
-	return os.ErrDeadlineExceeded
+	return c.ioError(err)
 }
 
+// ioError is err, or what the cut says that came before it.
 func (c *Conn) ioError(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,4 +284,5 @@ func (c *Conn) Close() {
 		_ = c.tls.goodbye()
 	}
 	_ = c.tcp.Close()
+	c.crew.leave()
 }

@@ -82,15 +82,11 @@ func (c *Conn) take(p []byte) (n int, err error) {
 // the kernel treats the peer as close would: its next data is answered with
 // RST. What came in between is thrown away and counted.
 //
-// The error of the drain does not prevent the FIN: the peer may have ended
-// its own side only.
+// Where the peer has ended the stream before, nothing is done and the error is
+// the one that ReadAvailable would have returned; so with Stall and Vanish.
 func (c *Conn) Fin(now Clock, sink Sink) (Cut, error) {
-	stopped, _ := c.drain(sink)
-	if stopped {
-		return Cut{Stopped: true}, nil
-	}
-	if c.mode != open {
-		return Cut{}, c.cutError()
+	if stopped, err := c.drain(sink); stopped || err != nil {
+		return Cut{Stopped: stopped}, err
 	}
 	c.mode = ended
 	var cut Cut
@@ -139,13 +135,19 @@ func (c *Conn) Reset(now Clock) (Cut, error) {
 	if cerr == nil && err == nil {
 		return cut, nil
 	}
-	// Go closes a descriptor only when no reader holds it any more, and the
-	// reader may be waiting for our lock.
+	return c.resetByClose(now)
+}
+
+// resetByClose is Reset where the socket cannot be disconnected. Go closes a
+// descriptor only when no reader holds it any more, and the reader may be
+// waiting for our lock.
+func (c *Conn) resetByClose(now Clock) (Cut, error) {
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	err = c.tcp.SetLinger(0)
+	err := c.tcp.SetLinger(0)
+	var cut Cut
 	cut.C0 = now()
-	cerr = c.tcp.Close()
+	cerr := c.tcp.Close()
 	cut.C1 = now()
 	return cut, firstError(err, cerr)
 }
@@ -197,11 +199,8 @@ func (c *Conn) Vanish(now Clock, sink Sink) (Cut, error) {
 }
 
 func (c *Conn) silence(now Clock, sink Sink, how func(fd int) error) (Cut, error) {
-	if stopped, _ := c.drain(sink); stopped {
-		return Cut{Stopped: true}, nil
-	}
-	if c.mode != open {
-		return Cut{}, c.cutError()
+	if stopped, err := c.drain(sink); stopped || err != nil {
+		return Cut{Stopped: stopped}, err
 	}
 	var cut Cut
 	var err error

@@ -56,6 +56,7 @@ type Dialer struct {
 	roots   *x509.CertPool
 	pending chan struct{}
 	dials   atomic.Int64 // to loopback, for taking turns among the sources
+	crew    crew
 
 	mu    sync.Mutex
 	hosts map[string]*hostEntry
@@ -95,8 +96,7 @@ func NewDialer(conf DialConfig) (*Dialer, error) {
 // Dial connects, TLS included. It waits for a free slot, then for at most the
 // configured timeout. The error is an [*Error].
 //
-// The work is done on a goroutine of its own: name look-ups and handshakes
-// need a deep stack, and a stack that has grown stays with its goroutine.
+// The work is done on another goroutine, for the stack's sake; see [Dialer.Deep].
 func (d *Dialer) Dial(ctx context.Context, e Endpoint) (*Conn, error) {
 	begun := time.Now()
 	select {
@@ -104,35 +104,41 @@ func (d *Dialer) Dial(ctx context.Context, e Endpoint) (*Conn, error) {
 	case <-ctx.Done():
 		return nil, &Error{Op: "dial", Target: e.Authority, Origin: history.Us, Queued: time.Since(begun), Err: context.Cause(ctx)}
 	}
-	job := &dial{d: d, e: e, queued: time.Since(begun), done: make(chan struct{})}
-	go job.run(ctx)
-	<-job.done
-	if job.err != nil {
-		return nil, job.err // not job.conn, job.err: a nil *Error is no nil error
+	j := &dial{ctx: ctx, d: d, e: e, queued: time.Since(begun)}
+	d.crew.do(j)
+	<-d.pending
+	if j.err != nil {
+		return nil, j.err // not j.conn, j.err: a nil *Error is no nil error
 	}
-	return job.conn, nil
+	return j.conn, nil
 }
+
+// Deep runs f on a goroutine whose stack has grown already, and waits for it. A
+// goroutine that is going to wait on a stream should do so with all that needs
+// more than a few small frames, such as the making of its request, for a stack
+// never shrinks back to its first 2 KiB. The sinks of [Conn.ReadAvailable] run
+// like that anyway.
+func (d *Dialer) Deep(f func()) { d.crew.do(fn(f)) }
 
 // dial is one dial under way.
 type dial struct {
+	ctx    context.Context
 	d      *Dialer
 	e      Endpoint
 	queued time.Duration
-	done   chan struct{}
 	conn   *Conn
 	err    *Error
 }
 
-func (j *dial) run(ctx context.Context) {
-	defer close(j.done)
-	defer func() { <-j.d.pending }()
-	ctx, cancel := context.WithTimeout(ctx, j.d.conf.Timeout)
+func (j *dial) work() {
+	ctx, cancel := context.WithTimeout(j.ctx, j.d.conf.Timeout)
 	defer cancel()
 	if j.conn, j.err = j.connect(ctx); j.err != nil {
 		j.err.Queued = j.queued
 		return
 	}
 	j.conn.queued = j.queued
+	j.d.crew.join()
 }
 
 func (j *dial) connect(ctx context.Context) (*Conn, *Error) {
@@ -147,7 +153,7 @@ func (j *dial) connect(ctx context.Context) (*Conn, *Error) {
 	if err != nil {
 		return nil, j.fail(ctx, "dial", addr.String(), OriginOf(err), err)
 	}
-	c, err := newConn(tcp)
+	c, err := newConn(tcp, &j.d.crew)
 	if err != nil {
 		tcp.Close()
 		return nil, j.fail(ctx, "dial", addr.String(), history.Us, err)

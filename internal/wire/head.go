@@ -46,7 +46,9 @@ func parseHead(block string) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Fields = make([]Field, 0, min(maxFields, strings.Count(rest, "\n")))
+	if n := strings.Count(rest, "\n") - 1; n > 0 {
+		h.Fields = make([]Field, 0, min(maxFields, n))
+	}
 	for {
 		line, rest = nextLine(rest)
 		if line == "" {

@@ -16,6 +16,7 @@ import (
 type secure struct {
 	conn *tls.Conn
 	link *link
+	dry  bool // the last read found no record; guarded by Conn.mu
 }
 
 // link is what a tls.Conn talks through. During the handshake it is the TCP
@@ -85,8 +86,9 @@ func (s *secure) goodbye() error {
 // take decrypts what is there. EAGAIN: no complete record.
 func (s *secure) take(p []byte) (int, error) {
 	n, err := s.conn.Read(p)
+	s.dry = err == errAgain
 	switch {
-	case err == errAgain:
+	case s.dry:
 		err = unix.EAGAIN
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = io.EOF // no close_notify; many servers send none
@@ -101,21 +103,39 @@ func (c *Conn) readSecure(deadline time.Time, sink func([]byte)) error {
 		if err := c.arm(deadline); err != nil {
 			return err
 		}
-		fed := false
-		c.mu.Lock()
-		_, err := c.drain(func(p []byte) bool {
-			fed = true
-			sink(p)
-			return false
-		})
-		c.mu.Unlock()
-		if fed || err != nil {
-			return err
+		if c.dry() {
+			if err := c.raw.Read(c.ready); err != nil {
+				return c.waitError(err, deadline)
+			}
 		}
-		if err := c.raw.Read(c.ready); err != nil {
-			return c.waitError(err, deadline)
+		c.got.sink = sink
+		c.crew.do(c)
+		got := c.got
+		c.got = arrival{}
+		if got.n > 0 {
+			return nil // an error stays with the TLS layer, for the next call
+		}
+		if got.err != nil {
+			return got.err
 		}
 	}
+}
+
+func (c *Conn) dry() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tls.dry
+}
+
+// takeRecords gives the records that have come to the sink and counts them.
+func (c *Conn) takeRecords() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, c.got.err = c.drain(func(p []byte) bool {
+		c.got.n += len(p)
+		c.got.sink(p)
+		return false
+	})
 }
 
 // readable reports whether a read would not wait.
