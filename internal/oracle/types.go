@@ -59,8 +59,7 @@ type Judged struct {
 	Work      []Work
 	LastWork  Interval
 	FirstStop Interval // the server's own cancel event
-	// LastWorkAfter counts records of work after the cut; RecordsAfter is 0 for
-	// an attempt whose work stopped.
+	// RecordsAfter counts records of work proven after the cut.
 	RecordsAfter int
 
 	// TimeToStop is c1 → last witnessed work, 0 if none came after. Censored:
@@ -79,7 +78,8 @@ type Judged struct {
 	DuplicateEffects int  // effects of its call beyond the first, done by this attempt after a re-issue of ours
 	Duplicate        bool // an earlier attempt of its call ran to its end all the same
 	Emissions        int
-	Strays           int
+	Strays           int // messages of other attempts on this one's stream
+	WrongIDs         int // those of them that were answers
 	LateEvidence     int
 
 	Cites []Cite // what proves the verdict, at most MaxCites
@@ -99,6 +99,18 @@ type Finding struct {
 	Evidence []Cite           `json:"evidence"` // at most MaxEvidence
 	// UndecidedOnly holds for findings that make a run unknown rather than fail.
 	UndecidedOnly bool `json:"-"`
+}
+
+// Judgement is what the finding makes of a run; strict counts notes and
+// warnings as fail. Pass means that it does no harm.
+func (f Finding) Judgement(strict bool) history.Judgement {
+	switch {
+	case f.Severity != history.SeverityFail && !strict:
+		return history.Pass
+	case f.UndecidedOnly:
+		return history.Undecided
+	}
+	return history.Fail
 }
 
 // Bounds on what a finding quotes.
@@ -142,6 +154,20 @@ type Seen struct {
 	Lag    time.Duration
 	Offset Interval
 	Broken string // why its times or its silence cannot be used; empty if they can
+	Gauge  *Gauge // of a source that samples an in-flight gauge
+}
+
+// Gauge is what an aggregate in-flight gauge told (judging section 4).
+type Gauge struct {
+	Baseline float64
+	Samples  int    // scrapes that could be compared
+	Inside   bool   // every one of them lay between its bounds
+	Zombies  int    // at least so many attempts worked on at one time
+	Why      string // why it tells nothing; empty if it does
+	// ZombieSeconds bounds the time that cut attempts kept the gauge up, and
+	// MeanToStop is its lower bound by signal cut.
+	ZombieSeconds [2]float64
+	MeanToStop    time.Duration
 }
 
 // Canary sums up the canary's probes.
@@ -167,9 +193,12 @@ type Params struct {
 	Watch       time.Duration
 	CleanMedian time.Duration // all clean attempts: clean, closing, and uncut delivered load attempts
 	Gap         time.Duration // g: the largest gap a source left in clean attempts
+	// Units of a clean attempt, of the unit that most attempts show; UnitMedians
+	// has every unit's median.
 	UnitsMin    float64
 	UnitsMedian float64
 	UnitsMax    float64
+	UnitMedians map[string]float64
 }
 
 // Report is what the oracle says of a whole run, without thresholds and money.
@@ -184,6 +213,9 @@ type Report struct {
 	Findings  []Finding // worst first
 	Judgement history.Judgement
 	Reasons   []string
+	// Unnamed is how many attempts aggregates prove to have run on without
+	// naming them: Counts has them as ran_on, their Judged say unknown.
+	Unnamed int
 	// Unseen says what a pass cannot exclude with these witnesses.
 	Unseen []string
 	// Unattributed is work that fits no attempt, by unit.
