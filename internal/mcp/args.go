@@ -107,9 +107,10 @@ func listOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// nearest is the candidate with the fewest edits from name, if they are few.
+// nearest is the candidate with the fewest edits from name, if they are few
+// and leave something of it.
 func nearest(name string, candidates []string) string {
-	best, found := max(2, len(name)/3)+1, ""
+	best, found := min(max(2, len(name)/3)+1, len(name)), ""
 	for _, c := range candidates {
 		if len(c) > 2*len(name)+maxShown {
 			continue
@@ -159,7 +160,8 @@ func alternatives(schema, root []byte) []alternative {
 
 type schemaReader struct {
 	root  []byte
-	left  int // schemas that may still be read: references can go in circles
+	left  int      // schemas that may still be read
+	refs  []string // references followed so far: they can go in circles
 	found []alternative
 }
 
@@ -184,7 +186,10 @@ func (r *schemaReader) read(schema []byte) {
 				r.read(e.val)
 			}
 		case "$ref":
-			r.read(local(r.root, unquote(m.val, MaxText)))
+			if ref := unquote(m.val, MaxText); !slices.Contains(r.refs, ref) {
+				r.refs = append(r.refs, ref)
+				r.read(local(r.root, ref))
+			}
 		}
 	}
 	if enum != nil {

@@ -446,7 +446,13 @@ func TestAllocations(t *testing.T) {
 		{"DecodeMessage progress", 1, func() { DecodeMessage(progressMessage) }}, // its token
 		{"DecodeMessage result", 1, func() { DecodeMessage(resultMessage) }},     // its id
 	} {
-		if got := testing.AllocsPerRun(100, tt.f); got > tt.max {
+		// The least of many runs: under the race detector sync.Pool, which
+		// encoding/json uses, forgets things on purpose.
+		got := math.Inf(1)
+		for range 50 {
+			got = min(got, testing.AllocsPerRun(1, tt.f))
+		}
+		if got > tt.max {
 			t.Errorf("%s allocates %v times, want at most %v", tt.name, got, tt.max)
 		}
 	}
