@@ -40,72 +40,76 @@ func feed(p *Parser, pieces ...[]byte) (out []seen) {
 	return out
 }
 
+const rpc = `{"jsonrpc":"2.0","method":"notifications/progress"}`
+
+// streams are whole streams and what is to be found in them.
+var streams = []struct {
+	name, in string
+	want     []seen
+	into     int64 // bytes of a last event that is not complete
+}{
+	{"empty", "", nil, 0},
+	{"blank lines", "\n\r\n\r\r", nil, 0},
+	{"one", "data: x\n\n", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
+	{"as SDKs write", "event: message\ndata: " + rpc + "\n\n",
+		[]seen{{Kind: Message, Type: "message", Data: rpc, End: 74}}, 0},
+
+	// The examples of the standard, section 9.2.6.
+	{"standard: stock", "data: YHOO\ndata: +2\ndata: 10\n\n", []seen{{Kind: Message, Data: "YHOO\n+2\n10", End: 30}}, 0},
+	{"standard: comments and ids", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+		[]seen{
+			{Kind: Comment, End: 14},
+			{Kind: Message, Data: "first event", ID: "1", HasID: true, Offset: 15, End: 40},
+			{Kind: Message, Data: "second event", HasID: true, Offset: 40, End: 62},
+			{Kind: Message, Data: " third event", Offset: 62, End: 82},
+		}, 0},
+	{"standard: empty data", "data\n\ndata\ndata\n\ndata:", []seen{
+		{Kind: Message, End: 6}, {Kind: Message, Data: "\n", Offset: 6, End: 17}}, 5},
+	{"standard: one space", "data:test\n\ndata: test\n\n", []seen{
+		{Kind: Message, Data: "test", End: 11}, {Kind: Message, Data: "test", Offset: 11, End: 23}}, 0},
+
+	{"CR LF", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []seen{
+		{Kind: Message, Data: "a\nb", End: 19}, {Kind: Message, Data: "c", Offset: 20, End: 30}}, 0},
+	{"CR", "data: a\rdata: b\r\rdata: c\r\r", []seen{
+		{Kind: Message, Data: "a\nb", End: 17}, {Kind: Message, Data: "c", Offset: 17, End: 26}}, 0},
+	{"mixed line ends", "data: a\rdata: b\n\r\n", []seen{{Kind: Message, Data: "a\nb", End: 17}}, 0},
+	{"byte order mark", "\xEF\xBB\xBFdata: x\n\n", []seen{{Kind: Message, Data: "x", Offset: 3, End: 12}}, 0},
+	{"byte order mark, then a comment", "\xEF\xBB\xBF: hi\n\n", []seen{{Kind: Comment, Offset: 3, End: 8}}, 0},
+	{"only the first mark", "\xEF\xBB\xBF\xEF\xBB\xBFdata: x\ndata: y\n\n", []seen{{Kind: Message, Data: "y", Offset: 3, End: 23}}, 0},
+	{"half a mark", "\xEF\xBBdata: x\ndata: y\n\n", []seen{{Kind: Message, Data: "y", End: 19}}, 0},
+	{"mark later", "data: x\n\n\xEF\xBB\xBFdata: y\n\n", []seen{{Kind: Message, Data: "x", End: 9}, {Kind: Bare, Offset: 9, End: 21}}, 0},
+
+	{"bare fields", "event: x\n\nid: 7\n\nretry: 1500\n\nunknown\n\n", []seen{
+		{Kind: Bare, Type: "x", End: 10},
+		{Kind: Bare, ID: "7", HasID: true, Offset: 10, End: 17},
+		{Kind: Bare, Retry: 1500 * time.Millisecond, HasRetry: true, Offset: 17, End: 30},
+		{Kind: Bare, Offset: 30, End: 39}}, 0},
+	{"names are exact", "Data: x\ndata : y\n data: z\n\n", []seen{{Kind: Bare, End: 27}}, 0},
+	{"the last type and id win", "event: a\nid: 1\nevent: b\nid: 2\ndata: x\n\n", []seen{
+		{Kind: Message, Type: "b", Data: "x", ID: "2", HasID: true, End: 39}}, 0},
+	{"an id with NUL is ignored", "id: 1\nid: a\x00b\ndata: x\n\n", []seen{
+		{Kind: Message, Data: "x", ID: "1", HasID: true, End: 23}}, 0},
+	{"retry is digits only", "retry: 1.5\nretry: -1\nretry:\nretry: 99999999999999999999\ndata: x\n\n",
+		[]seen{{Kind: Message, Data: "x", End: 65}}, 0},
+	{"no trimming", "data:  a b \t\n\n", []seen{{Kind: Message, Data: " a b \t", End: 14}}, 0},
+	{"colons in a value", "data: a: b:c\n\n", []seen{{Kind: Message, Data: "a: b:c", End: 14}}, 0},
+	{"bytes as they are", "data: \xff\xfe\n\n", []seen{{Kind: Message, Data: "\xff\xfe", End: 10}}, 0},
+
+	{"comments between", ": a\n: b\n\ndata: x\n\n:\n", []seen{
+		{Kind: Comment, End: 4}, {Kind: Comment, Offset: 4, End: 8},
+		{Kind: Message, Data: "x", Offset: 9, End: 18}, {Kind: Comment, Offset: 18, End: 20}}, 0},
+	{"a comment inside", "data: x\n: no\ndata: y\n\n", []seen{
+		{Kind: Comment, Offset: 8, End: 13}, {Kind: Message, Data: "x\ny", End: 22}}, 0},
+
+	{"cut in the data", "data: x\n\ndata: y", []seen{{Kind: Message, Data: "x", End: 9}}, 7},
+	{"cut before the blank line", "data: x\n", nil, 8},
+	{"cut in the blank line of CR LF", "data: x\r\n", nil, 9},
+	{"cut between events", "data: x\n\n\n", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
+	{"cut in a comment", "data: x\n\n: keep-al", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
+}
+
 func TestParser(t *testing.T) {
-	const rpc = `{"jsonrpc":"2.0","method":"notifications/progress"}`
-	for _, tt := range []struct {
-		name, in string
-		want     []seen
-		into     int64 // bytes of a last event that is not complete
-	}{
-		{"empty", "", nil, 0},
-		{"blank lines", "\n\r\n\r\r", nil, 0},
-		{"one", "data: x\n\n", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
-		{"as SDKs write", "event: message\ndata: " + rpc + "\n\n",
-			[]seen{{Kind: Message, Type: "message", Data: rpc, End: 74}}, 0},
-
-		// The examples of the standard, section 9.2.6.
-		{"standard: stock", "data: YHOO\ndata: +2\ndata: 10\n\n", []seen{{Kind: Message, Data: "YHOO\n+2\n10", End: 30}}, 0},
-		{"standard: comments and ids", ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
-			[]seen{
-				{Kind: Comment, End: 14},
-				{Kind: Message, Data: "first event", ID: "1", HasID: true, Offset: 15, End: 40},
-				{Kind: Message, Data: "second event", HasID: true, Offset: 40, End: 62},
-				{Kind: Message, Data: " third event", Offset: 62, End: 82},
-			}, 0},
-		{"standard: empty data", "data\n\ndata\ndata\n\ndata:", []seen{
-			{Kind: Message, End: 6}, {Kind: Message, Data: "\n", Offset: 6, End: 17}}, 5},
-		{"standard: one space", "data:test\n\ndata: test\n\n", []seen{
-			{Kind: Message, Data: "test", End: 11}, {Kind: Message, Data: "test", Offset: 11, End: 23}}, 0},
-
-		{"CR LF", "data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []seen{
-			{Kind: Message, Data: "a\nb", End: 19}, {Kind: Message, Data: "c", Offset: 20, End: 30}}, 0},
-		{"CR", "data: a\rdata: b\r\rdata: c\r\r", []seen{
-			{Kind: Message, Data: "a\nb", End: 17}, {Kind: Message, Data: "c", Offset: 17, End: 26}}, 0},
-		{"mixed line ends", "data: a\rdata: b\n\r\n", []seen{{Kind: Message, Data: "a\nb", End: 17}}, 0},
-		{"byte order mark", "\xEF\xBB\xBFdata: x\n\n", []seen{{Kind: Message, Data: "x", Offset: 3, End: 12}}, 0},
-		{"byte order mark, then a comment", "\xEF\xBB\xBF: hi\n\n", []seen{{Kind: Comment, Offset: 3, End: 8}}, 0},
-		{"only the first mark", "\xEF\xBB\xBF\xEF\xBB\xBFdata: x\ndata: y\n\n", []seen{{Kind: Message, Data: "y", Offset: 3, End: 23}}, 0},
-		{"half a mark", "\xEF\xBBdata: x\ndata: y\n\n", []seen{{Kind: Message, Data: "y", End: 19}}, 0},
-		{"mark later", "data: x\n\n\xEF\xBB\xBFdata: y\n\n", []seen{{Kind: Message, Data: "x", End: 9}, {Kind: Bare, Offset: 9, End: 21}}, 0},
-
-		{"bare fields", "event: x\n\nid: 7\n\nretry: 1500\n\nunknown\n\n", []seen{
-			{Kind: Bare, Type: "x", End: 10},
-			{Kind: Bare, ID: "7", HasID: true, Offset: 10, End: 17},
-			{Kind: Bare, Retry: 1500 * time.Millisecond, HasRetry: true, Offset: 17, End: 30},
-			{Kind: Bare, Offset: 30, End: 39}}, 0},
-		{"names are exact", "Data: x\ndata : y\n data: z\n\n", []seen{{Kind: Bare, End: 27}}, 0},
-		{"the last type and id win", "event: a\nid: 1\nevent: b\nid: 2\ndata: x\n\n", []seen{
-			{Kind: Message, Type: "b", Data: "x", ID: "2", HasID: true, End: 39}}, 0},
-		{"an id with NUL is ignored", "id: 1\nid: a\x00b\ndata: x\n\n", []seen{
-			{Kind: Message, Data: "x", ID: "1", HasID: true, End: 23}}, 0},
-		{"retry is digits only", "retry: 1.5\nretry: -1\nretry:\nretry: 99999999999999999999\ndata: x\n\n",
-			[]seen{{Kind: Message, Data: "x", End: 65}}, 0},
-		{"no trimming", "data:  a b \t\n\n", []seen{{Kind: Message, Data: " a b \t", End: 14}}, 0},
-		{"colons in a value", "data: a: b:c\n\n", []seen{{Kind: Message, Data: "a: b:c", End: 14}}, 0},
-		{"bytes as they are", "data: \xff\xfe\n\n", []seen{{Kind: Message, Data: "\xff\xfe", End: 10}}, 0},
-
-		{"comments between", ": a\n: b\n\ndata: x\n\n:\n", []seen{
-			{Kind: Comment, End: 4}, {Kind: Comment, Offset: 4, End: 8},
-			{Kind: Message, Data: "x", Offset: 9, End: 18}, {Kind: Comment, Offset: 18, End: 20}}, 0},
-		{"a comment inside", "data: x\n: no\ndata: y\n\n", []seen{
-			{Kind: Comment, Offset: 8, End: 13}, {Kind: Message, Data: "x\ny", End: 22}}, 0},
-
-		{"cut in the data", "data: x\n\ndata: y", []seen{{Kind: Message, Data: "x", End: 9}}, 7},
-		{"cut before the blank line", "data: x\n", nil, 8},
-		{"cut in the blank line of CR LF", "data: x\r\n", nil, 9},
-		{"cut between events", "data: x\n\n\n", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
-		{"cut in a comment", "data: x\n\n: keep-al", []seen{{Kind: Message, Data: "x", End: 9}}, 0},
-	} {
+	for _, tt := range streams {
 		t.Run(tt.name, func(t *testing.T) {
 			whole, single := &Parser{}, &Parser{}
 			if d := cmp.Diff(tt.want, feed(whole, []byte(tt.in))); d != "" {
