@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpflood/mcpflood/flood"
 )
 
 // version is set when a release is built; else the module's own version stands.
@@ -115,8 +116,5 @@ func versionText() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
+	return flood.Version()
 }
