@@ -51,6 +51,15 @@ func TestCrew(t *testing.T) {
 	}
 }
 
+func TestDeep(t *testing.T) {
+	var d Dialer
+	ran := false
+	d.Deep(func() { ran = true })
+	if !ran {
+		t.Error("Deep returned before its function had run")
+	}
+}
+
 func BenchmarkCrew(b *testing.B) {
 	var c crew
 	c.join()

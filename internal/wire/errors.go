@@ -1,12 +1,10 @@
 package wire
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"syscall"
 	"time"
 
@@ -69,13 +67,6 @@ func protocolErrorf(format string, args ...any) *ProtocolError {
 	return &ProtocolError{What: fmt.Sprintf(format, args...)}
 }
 
-// ours are failures of this machine; they say nothing about a server.
-var ours = []error{
-	syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE,
-	syscall.ENOBUFS, syscall.ENOMEM, syscall.EACCES, syscall.EPERM,
-	os.ErrDeadlineExceeded, context.Canceled, context.DeadlineExceeded, ErrWoken,
-}
-
 var paths = []error{
 	syscall.ECONNREFUSED, syscall.ETIMEDOUT, syscall.EHOSTUNREACH,
 	syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN,
@@ -84,7 +75,8 @@ var paths = []error{
 var peers = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED}
 
 // OriginOf says who caused an error of this package. What it does not know is
-// held against nobody but us.
+// held against nobody but us, as are full tables of this machine, time-outs and
+// cancelled contexts.
 func OriginOf(err error) history.Origin {
 	var e *Error
 	var proto *ProtocolError
