@@ -71,6 +71,24 @@ func (t Trigger) String() string {
 	return ""
 }
 
+// Expected is about how long after its request was sent an attempt gets cut,
+// if it behaves like a clean one.
+func (t Trigger) Expected(clean Clean) time.Duration {
+	switch t.Kind {
+	case AfterSent:
+		return t.After
+	case AtEvent:
+		if clean.Events > 0 {
+			return time.Duration(float64(clean.Median-clean.TailGap) * min(1, float64(t.Event)/float64(clean.Events)))
+		}
+	case AtPhase:
+		if t.Phase == history.PhaseTail || t.Phase == history.PhaseDone {
+			return clean.Median
+		}
+	}
+	return 0
+}
+
 // Purposes of the plan's own draws.
 const (
 	purposeShare  = "cut"

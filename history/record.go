@@ -1,6 +1,10 @@
 package history
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Record is one line of a history: when it was appended and exactly one fact.
 type Record struct {
@@ -239,4 +243,16 @@ type Close struct {
 	Reason  string `json:"reason"` // duration, calls, interrupted, error
 	Records int64  `json:"records"`
 	Lost    int64  `json:"lost_records,omitempty"`
+}
+
+// Clip cuts a text of others at [MaxText] bytes, never inside a character.
+func Clip(s string) string {
+	if len(s) <= MaxText {
+		return s
+	}
+	cut := MaxText
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.Clone(s[:cut])
 }

@@ -73,7 +73,7 @@ type Attempt struct {
 	answer []byte // JSON body so far, or the body of an HTTP error
 	// RequestState is set when the server wants the call to go on with another
 	// attempt (resultType input_required without input requests).
-	requestState string
+	requestState []byte
 }
 
 type state uint8
@@ -106,8 +106,9 @@ func (a *Attempt) End() *history.End { return &a.end }
 // Over reports whether nothing more can happen.
 func (a *Attempt) Over() bool { return a.state == over }
 
-// RequestState is the opaque state the next attempt of the call must echo.
-func (a *Attempt) RequestState() string { return a.requestState }
+// RequestState is the opaque state, a JSON string, that the next attempt of the
+// call must echo.
+func (a *Attempt) RequestState() []byte { return a.requestState }
 
 // Connected says that the connection stands.
 func (a *Attempt) Connected(now time.Duration) {
@@ -182,6 +183,14 @@ func (a *Attempt) keep(now time.Duration, ended, meanwhile Do) Step {
 	a.state = over
 	a.end.Ended = now
 	return Step{Do: ended}
+}
+
+// Due is the style of a cut that is to be carried out now; none otherwise.
+func (a *Attempt) Due() history.Style {
+	if a.state == firing {
+		return a.style
+	}
+	return history.StyleNone
 }
 
 func (a *Attempt) fire(cause string) {
@@ -303,7 +312,7 @@ func (a *Attempt) refuse(now time.Duration, text string) {
 }
 
 func (a *Attempt) finish(now time.Duration, outcome history.Outcome, origin history.Origin, text string) {
-	a.end.Outcome, a.end.Origin, a.end.Error, a.end.Ended = outcome, origin, mcp.Clip(text), now
+	a.end.Outcome, a.end.Origin, a.end.Error, a.end.Ended = outcome, origin, history.Clip(text), now
 	a.state = over
 	a.answer, a.parser = nil, sse.Parser{}
 }
@@ -340,11 +349,11 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 	case media == "application/json" || h.Status/100 != 2:
 		a.end.Form = "json" // an error body is read as JSON-RPC on every status
 	default:
-		a.refuse(now, fmt.Sprintf("status %d with content type %q: want application/json or text/event-stream", h.Status, mcp.Clip(h.ContentType)))
+		a.refuse(now, fmt.Sprintf("status %d with content type %q: want application/json or text/event-stream", h.Status, history.Clip(h.ContentType)))
 		return
 	}
 	if h.Status/100 == 3 {
-		a.refuse(now, fmt.Sprintf("status %d redirects to %q: give the final URL", h.Status, mcp.Clip(h.Location)))
+		a.refuse(now, fmt.Sprintf("status %d redirects to %q: give the final URL", h.Status, history.Clip(h.Location)))
 		return
 	}
 	if a.state == reading && a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == history.PhaseHeaders {
@@ -460,7 +469,7 @@ func (a *Attempt) whole(now time.Duration) {
 	a.answer = nil
 	m, err := mcp.DecodeMessage(body)
 	switch {
-	case err == nil && (m.Kind == mcp.KindResult || m.Kind == mcp.KindError):
+	case err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse):
 		a.message(now, m)
 		if a.state != over && a.state != firing && a.end.Result == 0 {
 			a.PeerEnded(now, "eof") // the answer was for somebody else
@@ -476,5 +485,5 @@ func (a *Attempt) whole(now time.Duration) {
 
 func firstLine(b []byte) string {
 	s, _, _ := strings.Cut(strings.TrimSpace(string(b[:min(len(b), history.MaxText)])), "\n")
-	return mcp.Clip(s)
+	return history.Clip(s)
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -36,13 +37,13 @@ func (a *Attempt) data(now time.Duration, b []byte) string {
 		a.counted(now)
 		return "other"
 	}
-	if m.Kind == mcp.KindResult || m.Kind == mcp.KindError {
+	if m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse {
 		a.message(now, m)
 		return "result"
 	}
 	a.counted(now)
 	a.message(now, m)
-	if m.Progress != nil {
+	if m.Method == mcp.MethodProgress {
 		return "progress"
 	}
 	return "message"
@@ -71,16 +72,16 @@ func (a *Attempt) message(now time.Duration, m mcp.Message) {
 		return
 	}
 	switch m.Kind {
-	case mcp.KindResult:
+	case mcp.ResultResponse:
 		a.result(now, m)
-	case mcp.KindError:
-		a.end.Result, a.end.Code, a.end.Cancelled = now, m.Error.Code, m.Cancelled
+	case mcp.ErrorResponse:
+		a.end.Result, a.end.Code, a.end.Cancelled = now, m.Err.Code, m.Cancelled()
 		if a.end.FirstEvent == 0 {
 			a.end.FirstEvent = now
 		}
 		a.miss()
-		a.finish(now, history.Refused, history.Peer, m.Error.Message)
-	case mcp.KindNotification:
+		a.finish(now, history.Refused, history.Peer, m.Err.Message)
+	case mcp.Notification:
 		a.progress(now, m)
 	}
 }
@@ -89,17 +90,14 @@ func (a *Attempt) message(now time.Duration, m mcp.Message) {
 // messages that relate to its own request (streamable HTTP, Receiving Messages).
 func (a *Attempt) foreign(m mcp.Message) history.Kind {
 	switch m.Kind {
-	case mcp.KindResult, mcp.KindError:
+	case mcp.ResultResponse, mcp.ErrorResponse:
 		id := m.ID.String()
-		if m.ID.IsZero() && m.Kind == mcp.KindError || id == a.cfg.Nonce.ID(a.end.Ref) {
+		if m.ID.IsZero() && m.Kind == mcp.ErrorResponse || id == a.cfg.Nonce.ID(a.end.Ref) {
 			return history.KindNone
 		}
 		return history.WrongID
-	case mcp.KindNotification:
-		if m.Progress == nil {
-			return history.KindNone
-		}
-		ref, claim := a.cfg.Nonce.ReadToken(m.Progress.Token)
+	case mcp.Notification:
+		ref, claim := a.cfg.Nonce.ReadToken(m.Progress.Token.String())
 		if claim == history.Ours && ref != a.end.Ref || claim == history.Foreign {
 			return history.Stray
 		}
@@ -115,18 +113,18 @@ func (a *Attempt) result(now time.Duration, m mcp.Message) {
 	switch m.Result.Type {
 	case mcp.ResultComplete:
 		a.end.Outcome, a.end.Origin = history.Delivered, history.Peer
-		a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled
+		a.end.IsError, a.end.Cancelled, a.end.Error = m.Result.IsError, m.Cancelled(), m.Result.Text
 	case mcp.ResultTask:
 		a.end.Outcome, a.end.Origin = history.TaskHandle, history.Peer
 	case mcp.ResultInputRequired:
 		a.end.Outcome, a.end.Origin = history.MoreInput, history.Peer
-		a.requestState = m.Result.RequestState
-		if m.Result.InputRequests {
+		a.requestState = bytes.Clone(m.Result.RequestState)
+		if m.Result.InputRequests != nil {
 			a.refuse(now, "the tool asks for input (resultType input_required with inputRequests): mcpflood cannot answer it; choose arguments that need none")
 			return
 		}
 	default:
-		a.refuse(now, "a result of unknown resultType "+m.Result.Type)
+		a.refuse(now, "an invalid result: "+m.Result.Reason)
 		return
 	}
 	a.complete(now)
@@ -134,16 +132,15 @@ func (a *Attempt) result(now time.Duration, m mcp.Message) {
 
 // progress watches for the event that stands for the last side effect.
 func (a *Attempt) progress(now time.Duration, m mcp.Message) {
-	p := m.Progress
-	if p == nil {
+	if m.Method != mcp.MethodProgress {
 		return
 	}
-	a.total = a.total || p.Total > 0 && p.Progress >= p.Total
+	a.total = a.total || m.Progress.Done()
 	t := a.trigger
 	if a.style == history.StyleNone || t.Phase != history.PhaseTail || a.due != 0 {
 		return
 	}
-	if a.total || p.Total == 0 && a.end.Events >= t.Event {
+	if a.total || !m.Progress.HasTotal && a.end.Events >= t.Event {
 		a.due = now + t.After
 	}
 }
@@ -152,11 +149,11 @@ func (a *Attempt) progress(now time.Duration, m mcp.Message) {
 func (a *Attempt) late(now time.Duration, m mcp.Message) {
 	x := a.end.After
 	x.Messages++
-	if m.Kind == mcp.KindResult || m.Kind == mcp.KindError {
-		x.Result, x.IsError = now, m.Kind == mcp.KindError || m.Result.IsError
-		if m.Kind == mcp.KindResult && m.Result.Type == mcp.ResultComplete {
+	if m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse {
+		x.Result, x.IsError = now, m.Kind == mcp.ErrorResponse || m.Result.IsError
+		if m.Kind == mcp.ResultResponse && m.Result.Type == mcp.ResultComplete {
 			a.end.Outcome, a.end.Origin, a.end.Result = history.Delivered, history.Peer, now
-			a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled
+			a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled()
 		}
 	}
 	a.evidence(history.Emission, m)
@@ -167,5 +164,18 @@ func (a *Attempt) late(now time.Duration, m mcp.Message) {
 
 // evidence records what the wire itself shows.
 func (a *Attempt) evidence(kind history.Kind, m mcp.Message) {
-	a.cfg.History.Append(history.Record{Evidence: &history.Evidence{Kind: kind, Ref: a.end.Ref, By: "wire", Text: m.Summary()}})
+	a.cfg.History.Append(history.Record{Evidence: &history.Evidence{Kind: kind, Ref: a.end.Ref, By: "wire", Text: history.Clip(summary(m))}})
+}
+
+// summary says in one line what a message was, for the evidence.
+func summary(m mcp.Message) string {
+	switch m.Kind {
+	case mcp.ResultResponse:
+		return fmt.Sprintf("result for id %q, isError %v %s", m.ID, m.Result.IsError, m.Result.Text)
+	case mcp.ErrorResponse:
+		return fmt.Sprintf("error %d for id %q: %s", m.Err.Code, m.ID, m.Err.Message)
+	case mcp.Notification:
+		return fmt.Sprintf("%s for token %q", m.Method, m.Progress.Token)
+	}
+	return m.Kind.String() + " " + m.Method
 }

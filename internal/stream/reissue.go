@@ -82,11 +82,15 @@ type Reissue struct {
 // been told of, the peer ending the stream, a connection that failed, 502 to
 // 504, and 429 or 503, whose Retry-After is honoured. JSON-RPC errors, other
 // statuses, cuts after the result, open cuts and ends of our own are not.
-func (r Reissue) Next(end *history.End, draw float64) (wait time.Duration, again bool) {
-	if int(end.Ref.Attempt) > r.Max || !lost(end) {
+//
+// rounds are the attempts of this call that only followed an input_required
+// answer: they use up nothing.
+func (r Reissue) Next(end *history.End, rounds int, draw float64) (wait time.Duration, again bool) {
+	tries := int(end.Ref.Attempt) - rounds
+	if tries > r.Max || !lost(end) {
 		return 0, false
 	}
-	wait = r.Backoff.Wait(end.Ref.Attempt, draw)
+	wait = r.Backoff.Wait(uint32(tries), draw)
 	return max(wait, min(end.RetryAfter, MaxRetryAfter)), true
 }
 
