@@ -480,17 +480,26 @@ func TestHardStop(t *testing.T) {
 
 func TestFloodKeepsMemory(t *testing.T) {
 	l, m := startLog(t, numbered("exec:yes 'a line of a log that says nothing at all, again and again'", nil))
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	until(t, "a flood of lines", func() bool { return l.Stats().Read > 200_000 })
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+	before := liveHeap()
+	until(t, "a flood of lines", func() bool { return l.Stats().Read > 300_000 })
+	if grown := liveHeap() - before; grown > 8<<20 {
 		t.Errorf("the heap grew by %d bytes in a flood", grown)
 	}
 	l.Stop(t.Context())
 	if s := l.Stats(); s.Read != s.Unmatched || len(m.evidence()) != 0 {
 		t.Errorf("stats %+v", s)
 	}
+}
+
+// liveHeap is the smallest of some measurements: what is allocated between the
+// collection and the measurement is not alive.
+func liveHeap() int64 {
+	least := int64(1) << 62
+	for range 5 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		least = min(least, int64(m.HeapAlloc))
+	}
+	return least
 }

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,8 +21,10 @@ import (
 )
 
 const (
-	// maxScrape bounds the text of one scrape, decompressed.
+	// maxScrape bounds the text of one scrape, decompressed, and maxItems its
+	// lines and labels together: each becomes some hundred bytes when parsed.
 	maxScrape = 8 << 20
+	maxItems  = 200_000
 	// scrapeTimeout bounds a scrape whose interval is shorter.
 	scrapeTimeout = 5 * time.Second
 	// maxHead bounds the answer's head.
@@ -81,11 +84,11 @@ func (s *scraper) fetch(ctx context.Context) (all []sample, malformed int, err e
 	if err := checkStatus(resp); err != nil {
 		return nil, 0, err
 	}
-	body := &io.LimitedReader{R: resp.Body, N: maxScrape + 1}
+	body := &bounded{r: resp.Body}
 	all, malformed, err = parse(body)
 	switch {
-	case body.N <= 0:
-		return nil, 0, fmt.Errorf("the answer is longer than %d MiB", maxScrape>>20)
+	case body.over != nil:
+		return nil, 0, body.over
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, 0, fmt.Errorf("the answer did not end within %v", s.timeout)
 	case err != nil:
@@ -93,6 +96,37 @@ func (s *scraper) fetch(ctx context.Context) (all []sample, malformed int, err e
 			printable(clip(resp.Header.Get("Content-Type"), maxName)), printable(clip(err.Error(), maxShown)))
 	}
 	return all, malformed, nil
+}
+
+// bounded reads a page up to our limits.
+type bounded struct {
+	r            io.Reader
+	bytes, items int
+	line         int   // bytes since the last line end
+	over         error // the limit that was met
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.over != nil {
+		return 0, b.over
+	}
+	n, err := b.r.Read(p)
+	b.bytes += n
+	b.items += bytes.Count(p[:n], []byte{'\n'}) + bytes.Count(p[:n], []byte{','})
+	if i := bytes.LastIndexByte(p[:n], '\n'); i >= 0 {
+		b.line = n - i - 1
+	} else {
+		b.line += n
+	}
+	switch {
+	case b.line > MaxLine:
+		b.over = fmt.Errorf("the answer has a line longer than %d KiB", MaxLine>>10)
+	case b.bytes > maxScrape:
+		b.over = fmt.Errorf("the answer is longer than %d MiB", maxScrape>>20)
+	case b.items > maxItems:
+		b.over = fmt.Errorf("the answer has more than %d lines and labels", maxItems)
+	}
+	return n, err
 }
 
 func checkStatus(resp *http.Response) error {

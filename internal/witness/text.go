@@ -127,11 +127,7 @@ func nearest(want string, have []string) []string {
 	}
 	var all []near
 	for _, h := range have[:min(len(have), maxCandidates)] {
-		d := 4 * distance(clip(want, maxName), clip(h, maxName))
-		if strings.Contains(h, want) || strings.Contains(want, h) && h != "" {
-			d /= 4
-		}
-		all = append(all, near{h, d})
+		all = append(all, near{h, unlike(clip(want, maxName), clip(h, maxName))})
 	}
 	slices.SortFunc(all, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.dist, b.dist), cmp.Compare(a.name, b.name))
@@ -155,11 +151,22 @@ func nearestHint(want string, have []string) string {
 	return "nearest: " + strings.Join(near, ", ")
 }
 
-// distance counts the edits (insert, drop, replace a byte) between a and b.
-func distance(a, b string) int {
+// unlike tells how little two names have in common. A name inside a longer one
+// counts as near: exporters add prefixes and suffixes.
+func unlike(a, b string) int {
+	share := func(edits, of int) int { return 100 * edits / max(of, 1) }
+	inside := min(share(edits(a, b, true), len(a)), share(edits(b, a, true), len(b)))
+	return min(share(edits(a, b, false), max(len(a), len(b))), inside+max(len(a)-len(b), len(b)-len(a)))
+}
+
+// edits counts the edits (insert, drop, replace a byte) from a to b, or, within,
+// to the part of b that is nearest.
+func edits(a, b string, within bool) int {
 	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	if !within {
+		for j := range row {
+			row[j] = j
+		}
 	}
 	for i := range len(a) {
 		diagonal := row[0]
@@ -171,6 +178,9 @@ func distance(a, b string) int {
 			}
 			diagonal, row[j+1] = row[j+1], next
 		}
+	}
+	if within {
+		return slices.Min(row)
 	}
 	return row[len(b)]
 }
