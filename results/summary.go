@@ -189,9 +189,6 @@ type Work struct {
 	Amounts
 }
 
-// stepUnit is the unit of work unless a witness names another.
-const stepUnit = "step"
-
 // Cost is the amounts in money; all null without prices.
 type Cost struct {
 	Currency Opt `json:"currency"`

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/cost"
 	"github.com/mcpflood/mcpflood/internal/metric"
 	"github.com/mcpflood/mcpflood/internal/oracle"
 )
@@ -31,6 +32,7 @@ func (s *Summary) Text() string {
 	s.headline(&b)
 	s.textReasons(&b)
 	s.textFindings(&b)
+	s.textUnseen(&b)
 	s.textThresholds(&b)
 	s.textCuts(&b)
 	s.textSurvival(&b)
@@ -76,11 +78,19 @@ func (s *Summary) verdictSentence() string {
 		if s.StopWithin != nil {
 			within = "within " + span(*s.StopWithin)
 		}
-		if v.RanOn == 0 && v.Late == 0 {
-			parts = append(parts, fmt.Sprintf("%s, none went on working (%d stopped %s, %d had finished first)", whole, v.Stopped, within, v.Finished))
-		} else {
-			parts = append(parts, fmt.Sprintf("%s, %d went on working, %d stopped late, %d stopped %s, %d had finished first", whole, v.RanOn, v.Late, v.Stopped, within, v.Finished))
+		head := fmt.Sprintf("%s, %d went on working", whole, v.RanOn)
+		if v.RanOn == 0 {
+			head = whole + ", none went on working"
 		}
+		for _, p := range []struct {
+			n    int
+			what string
+		}{{v.Late, "stopped late"}, {v.Stopped, "stopped " + within}, {v.Finished, "had finished first"}} {
+			if p.n > 0 {
+				head += fmt.Sprintf(", %d %s", p.n, p.what)
+			}
+		}
+		parts = append(parts, head)
 	}
 	add(v.Noticed, "silent client was noticed", "silent clients were noticed")
 	add(v.Unnoticed, "silent client was not noticed", "silent clients were not noticed")
@@ -104,7 +114,7 @@ func (s *Summary) moneySentence() string {
 	if a.Total == nil {
 		a, unit = Amounts{}, ""
 		for _, w := range s.Work {
-			if w.Unit == stepUnit && w.Total != nil {
+			if w.Unit == cost.Step && w.Total != nil {
 				a, unit = w.Amounts, "steps"
 			}
 		}
@@ -137,13 +147,34 @@ func (s *Summary) moneySentence() string {
 	return text + "."
 }
 
+// notExcluded begins a reason that says what the witnesses cannot exclude.
+const notExcluded = "not excluded: "
+
+// textReasons says why, as far as the findings do not say so themselves.
 func (s *Summary) textReasons(b *strings.Builder) {
-	if len(s.Reasons) == 0 {
-		return
+	told := map[string]bool{}
+	for _, f := range s.Findings {
+		told[f.ID+": "+f.Text] = true
 	}
-	section(b, "Why")
-	for _, r := range s.Reasons {
-		wrap(b, "  - ", "    ", Visible(r))
+	bullets(b, "Why", s.Reasons, func(r string) (string, bool) { return r, !told[r] && !strings.HasPrefix(r, notExcluded) })
+}
+
+func (s *Summary) textUnseen(b *strings.Builder) {
+	bullets(b, "Not excluded by these witnesses", s.Reasons, func(r string) (string, bool) { return strings.CutPrefix(r, notExcluded) })
+}
+
+func bullets(b *strings.Builder, title string, lines []string, pick func(string) (string, bool)) {
+	first := true
+	for _, line := range lines {
+		text, ok := pick(line)
+		if !ok {
+			continue
+		}
+		if first {
+			section(b, title)
+			first = false
+		}
+		wrap(b, "  - ", "    ", Visible(text))
 	}
 }
 
@@ -254,7 +285,11 @@ func (s *Summary) textCuts(b *strings.Builder) {
 			row = append(row, fmt.Sprint(*g.Counts.Verdicts.of(v)))
 		}
 		stop := g.Times[metric.TimeToStop.String()]
-		t.row(append(row, amount(g.Effectiveness), stop.cell(50), stop.cell(99))...)
+		effective := "-"
+		if g.Effectiveness != nil {
+			effective = strconv.FormatFloat(*g.Effectiveness, 'f', 2, 64)
+		}
+		t.row(append(row, effective, stop.cell(50), stop.cell(99))...)
 	}
 	t.write(b, "  ")
 	if n := s.Counts.MissedCuts; n != nil && *n > 0 {
@@ -276,7 +311,11 @@ func (s *Summary) textSurvival(b *strings.Builder) {
 			if n > 1 {
 				p = sv.Points[i*(len(sv.Points)-1)/(n-1)]
 			}
-			points = append(points, fmt.Sprintf("%s %s", span(p[0]), percent(p[1])))
+			at := span(p[0]) + " "
+			if n := len(points) - 1; n >= 0 && strings.HasPrefix(points[n], at) {
+				points = points[:n] // all at one time: only the last share counts
+			}
+			points = append(points, at+percent(p[1]))
 		}
 		t.row(sv.Style.String(), sv.Phase.String(), strings.Join(points, ", "))
 	}

@@ -172,7 +172,8 @@ func (r *Recorder) all() *tally {
 // at is the sample at a rank from 1 to n.
 func (t *tally) at(rank int64) time.Duration {
 	// The histogram turns a percentile into the rank nearest to it, so this
-	// percentile hits the rank; it answers with the upper edge of a bucket.
+	// percentile hits the rank; it answers with the upper edge of a bucket, which
+	// for 0 lies just below Lowest.
 	v := t.hist.ValueAtPercentile(100 * float64(rank) / float64(t.n))
-	return min(max(time.Duration(v), t.min), t.max)
+	return min(max(time.Duration(v).Truncate(Lowest), t.min), t.max)
 }
