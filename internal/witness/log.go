@@ -199,7 +199,7 @@ type intake struct {
 	out     *output
 	matcher *matcher
 
-	n         int64         // lines so far
+	n         int64         // lines so far, since the start and over rotations
 	seen      time.Duration // when the last line came
 	unmatched ring
 	last      ring // last words

@@ -62,7 +62,8 @@ type ring struct {
 
 func (r *ring) add(line []byte) {
 	p := &r.lines[r.n%shown]
-	*p = append((*p)[:0], line[:min(len(line), maxShown)]...)
+	// More is kept than is shown, so that no secret is cut in two unseen.
+	*p = append((*p)[:0], line[:min(len(line), 2*maxShown)]...)
 	r.n++
 }
 
@@ -70,7 +71,7 @@ func (r *ring) add(line []byte) {
 func (r *ring) texts(secrets *strings.Replacer) []string {
 	var out []string
 	for i := max(0, r.n-shown); i < r.n; i++ {
-		out = append(out, printable(secrets.Replace(clip(string(r.lines[i%shown]), maxShown))))
+		out = append(out, printable(clip(secrets.Replace(string(r.lines[i%shown])), maxShown)))
 	}
 	return out
 }
