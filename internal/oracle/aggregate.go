@@ -116,6 +116,7 @@ func (j *judge) wholeEffects() {
 			n := max(int(b.excess()+0.5), 1)
 			x := j.found.get(idEffect, history.SeverityFail)
 			x.Count += n
+			j.counts.EffectsAfterCut += n
 			x.cite(j.excessCite(w, b))
 			if x.Text == "" {
 				x.Text = fmt.Sprintf("%s shows %s side effects, %s more than all calls of the run are entitled to: at least %s came after a hang-up. Check for the cancellation once more right before the effect.",

@@ -1,7 +1,9 @@
 package oracle
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpflood/mcpflood/history"
 )
@@ -37,8 +39,11 @@ func clip(s string) string {
 	if len(s) <= quoted {
 		return s
 	}
-	// A copy, so that the long text can be freed.
-	return string([]byte(s[:quoted]))
+	n := quoted
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.Clone(s[:n]) // so that the long text can be freed
 }
 
 // units interns the names of units. Beyond maxUnits names all others count as

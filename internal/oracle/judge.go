@@ -53,21 +53,8 @@ func newJudge(p *params, visit func(Judged)) *judge {
 	j.order = newOrder(p.disorder, j.count)
 	j.track = newTracker(&p.units, p.orphans)
 	j.track.texts = true
-	j.track.hold, j.track.settle, j.track.stray = j.hold, j.settle, j.stray
+	j.track.hold, j.track.settle, j.track.stray = p.hold, j.settle, j.stray
 	return j
-}
-
-// hold is until when evidence of an ended attempt may come: by what pass 1 saw,
-// none comes later, or it is among the orphans.
-func (j *judge) hold(a *attempt) time.Duration {
-	l := j.p.sources.settling()
-	switch c := a.cut(); {
-	case c != nil:
-		return max(c.C1, a.end.Ended-j.p.run.Watch) + j.p.run.Watch + l
-	case a.end.Outcome == history.Delivered:
-		return a.end.Ended + l
-	}
-	return a.end.Ended + j.p.run.Watch + l
 }
 
 func (j *judge) record(seq int64, rec *history.Record) {

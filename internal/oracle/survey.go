@@ -15,8 +15,8 @@ const (
 	// slack is what clocks, schedulers and scrapes are allowed: e of judging
 	// section 4.
 	slack = 100 * time.Millisecond
-	// lookBack is how long pass 1 waits for evidence of delivered attempts
-	// at least; what comes later costs another pass 1.
+	// lookBack is how long evidence of an attempt is waited for at least; what
+	// comes later costs another pass 1.
 	lookBack = 5 * time.Second
 )
 
@@ -125,25 +125,27 @@ func newSurveyor(known *orphans, early bool) *surveyor {
 	s.p.cutShort = true
 	s.p.sources.get(wire)
 	s.track = newTracker(&s.p.units, known)
-	s.track.hold = s.hold
+	s.track.hold = s.p.hold
 	s.track.settle = s.settle
 	s.track.stray = s.stray
 	return s
 }
 
-// hold is until when pass 1 keeps an ended attempt: as far as evidence and
-// scrapes usually reach. It need not be exact; see orphans.
-func (s *surveyor) hold(a *attempt) time.Duration {
-	reach := max(lookBack, 2*s.p.sources.settling())
+// hold is until when evidence of an ended attempt is waited for: as far as
+// evidence and scrapes usually reach. It grows with the longest delay seen so
+// far, so pass 2 holds at least as long as pass 1; see orphans for what comes
+// later still.
+func (p *params) hold(a *attempt) time.Duration {
+	reach := max(lookBack, 2*p.sources.settling())
 	switch cut := a.cut(); {
 	case cut != nil && cut.Style.Class() != history.ClassSignal:
-		return max(cut.C1+s.p.run.Watch, a.end.Ended+s.p.stopWithin()+slack) + reach
+		return max(cut.C1+p.run.Watch, a.end.Ended+p.stopWithin()+slack) + reach
 	case cut != nil:
-		return cut.C1 + s.p.run.Watch + reach
-	case a.end.Outcome == history.Drained:
-		return a.end.Ended + s.p.run.Watch + reach
+		return cut.C1 + p.run.Watch + reach
+	case a.end.Outcome == history.Delivered:
+		return a.end.Ended + reach
 	}
-	return a.end.Ended + reach
+	return a.end.Ended + p.run.Watch + reach
 }
 
 func (s *surveyor) record(seq int64, rec *history.Record) {
@@ -211,7 +213,7 @@ func (s *surveyor) evidence(rec *history.Record) {
 	e := rec.Evidence
 	src := s.p.sources.get(e.Source)
 	src.events++
-	if e.Timed && e.Source != wire {
+	if e.Timed {
 		src.timed = true
 		if !src.ownSeen || e.Lo > src.ownLatest {
 			src.ownSeen, src.ownLatest = true, e.Lo
@@ -319,37 +321,59 @@ func (s *surveyor) learnCall(a *attempt) {
 	}
 }
 
-// learnClean learns how the tool works undisturbed.
+// learnClean learns how the tool works undisturbed, from each source as soon as
+// it has surely delivered all it saw.
 func (s *surveyor) learnClean(a *attempt) {
 	s.median.add(int64(a.end.Result - a.end.Sent))
-	totals := s.p.unitsOf(a.items)
-	effects := 0
-	seen := false
+	k := &undisturbed{attempt: a}
 	for _, src := range s.p.sources.sorted() {
-		if src.Source == wire || !s.whollySeen(src, a) {
+		if src.Source == wire || !slices.ContainsFunc(a.items, func(it item) bool { return it.source == src.Source && proves(it.kind) }) {
 			continue
 		}
-		seen = true
-		effects = max(effects, s.learnSource(src, a))
+		if len(src.waiting) >= maxWaiting {
+			src.waiting = slices.Delete(src.waiting, 0, maxWaiting/2)
+		}
+		src.waiting = append(src.waiting, k)
 	}
-	if !seen {
-		return
+	s.learnWaiting()
+}
+
+// undisturbed is a clean attempt that some source may not have told all of yet.
+type undisturbed struct {
+	*attempt
+	counted, effects bool
+}
+
+func (s *surveyor) learnWaiting() {
+	for _, src := range s.p.sources.sorted() {
+		n := 0
+		for n < len(src.waiting) && (s.early || src.confirmed() > src.waiting[n].end.Result) {
+			if k := src.waiting[n]; !src.blind(k.start.Begun, k.end.Result+src.lag()) {
+				effects := s.learnSource(src, k.attempt)
+				s.learnUnits(k, effects)
+			}
+			n++
+		}
+		src.waiting = slices.Delete(src.waiting, 0, n)
 	}
-	if effects > 0 {
+}
+
+// learnUnits takes how much a clean attempt did, once.
+func (s *surveyor) learnUnits(k *undisturbed, effects int) {
+	if effects > 0 && !k.effects {
+		k.effects = true
 		s.effects.add(int64(effects))
 	}
-	for _, t := range totals {
+	if k.counted {
+		return
+	}
+	k.counted = true
+	for _, t := range s.p.unitsOf(k.items) {
 		for int(t.unit) >= len(s.p.done) {
 			s.p.done = append(s.p.done, spread{})
 		}
 		s.p.done[t.unit].add(int64(t.units*1000 + 0.5))
 	}
-}
-
-// whollySeen reports whether a source has surely delivered all it saw of a
-// clean attempt.
-func (s *surveyor) whollySeen(src *source, a *attempt) bool {
-	return (s.early || src.confirmed() > a.end.Result) && !src.blind(a.start.Begun, a.end.Result+src.lag())
 }
 
 // learnSource takes one source's records of a clean attempt; it returns how
@@ -402,6 +426,7 @@ func (s *surveyor) learnSource(src *source, a *attempt) (effects int) {
 
 func (s *surveyor) finish() {
 	s.track.finish()
+	s.learnWaiting()
 	p := s.p
 	p.median = time.Duration(s.median.median())
 	p.effects = max(s.effects.median(), 1)

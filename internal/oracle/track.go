@@ -196,6 +196,7 @@ func (t *tracker) evidence(seq int64, at time.Duration, e *history.Evidence) {
 	}
 	c := t.calls[e.Ref.Whole()]
 	if c == nil {
+		it.text = clip(e.Text)
 		t.stray(e.Ref.Whole(), it)
 		return
 	}

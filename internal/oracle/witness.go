@@ -17,6 +17,9 @@ const (
 	// workedClean is in how many clean attempts a source must have shown work
 	// before its silence proves anything.
 	workedClean = 3
+	// maxWaiting bounds the clean attempts that wait for a source to prove that
+	// it has told all of them.
+	maxWaiting = 1024
 )
 
 // source is one witness and what the whole run tells about it.
@@ -36,7 +39,8 @@ type source struct {
 	lateness time.Duration
 	cadence  cadence
 
-	worked     int // clean attempts in which it showed work
+	waiting    []*undisturbed // clean attempts it may not have told all of yet
+	worked     int            // clean attempts in which it showed work
 	unitsMin   map[uint16]float64
 	ahead      float64 // fewest units that came before the effect in a clean attempt
 	aheadKnown bool
@@ -68,9 +72,13 @@ func (g *gaps) add(sent, result time.Duration, spans []Interval) {
 	}
 }
 
-// useTimes reports whether the source's own times can be placed on our clock.
+// ourClock reports whether the times of its records are our own: of what the
+// wire shows, and of scrapes. They need no offset.
+func (s *source) ourClock() bool { return s.Source == wire || s.What == "metrics" }
+
+// useTimes reports whether the times of its records can be placed on our clock.
 func (s *source) useTimes() bool {
-	return s.timed && s.placed && s.offset.Lo <= s.offset.Hi
+	return s.timed && (s.ourClock() || s.placed && s.offset.Lo <= s.offset.Hi)
 }
 
 // clockBroken reports whether its records contradict any one clock offset.
@@ -90,8 +98,8 @@ func (s *source) settling() time.Duration {
 // span places a record's time in run time. Nothing is made after it arrived.
 func (s *source) span(it *item) Interval {
 	switch {
-	case s.Source == wire:
-		return Interval{it.lo, it.hi}
+	case s.Source == wire && !it.timed:
+		return Interval{it.lo, it.hi} // we were there
 	case it.timed && s.useTimes():
 		v := Interval{it.lo + s.offset.Lo, min(it.hi+s.offset.Hi, it.at)}
 		v.Lo = min(v.Lo, v.Hi)
@@ -153,6 +161,9 @@ func (s *source) whole() bool { return s.Source != wire && !s.ByAttempt && !s.By
 // place narrows the clock offset: a record of a delivered attempt was made
 // between its send and its result.
 func (s *source) place(it *item, sent, result time.Duration) {
+	if s.ourClock() {
+		return
+	}
 	v := Interval{sent - it.hi, result - it.lo}
 	if s.placed {
 		v = Interval{max(s.offset.Lo, v.Lo), min(s.offset.Hi, v.Hi)}
