@@ -298,31 +298,39 @@ func (s *Summary) textCuts(b *strings.Builder) {
 }
 
 func (s *Summary) textSurvival(b *strings.Builder) {
-	var t table
-	t.left = 3
+	t := table{left: 3}
 	for _, sv := range s.Survival {
-		if len(sv.Points) == 0 {
-			continue
+		if cells := sv.cells(); len(cells) > 0 {
+			t.row(sv.Style.String(), sv.Phase.String(), strings.Join(cells, ", "))
 		}
-		var points []string
-		n := min(shownPoints, len(sv.Points))
-		for i := range n {
-			p := sv.Points[0]
-			if n > 1 {
-				p = sv.Points[i*(len(sv.Points)-1)/(n-1)]
-			}
-			at := span(p[0]) + " "
-			if n := len(points) - 1; n >= 0 && strings.HasPrefix(points[n], at) {
-				points = points[:n] // all at one time: only the last share counts
-			}
-			points = append(points, at+percent(p[1]))
-		}
-		t.row(sv.Style.String(), sv.Phase.String(), strings.Join(points, ", "))
 	}
 	if len(t.rows) > 0 {
 		section(b, "Share still working so long after the hang-up")
 		t.write(b, "  ")
 	}
+}
+
+// cells are some points of the curve, its first and last among them. Of points
+// that read as one time the last counts.
+func (s Survival) cells() []string {
+	var points []string
+	last := ""
+	for _, p := range s.Points {
+		at := span(p[0])
+		if at == last {
+			points = points[:len(points)-1]
+		}
+		last = at
+		points = append(points, at+" "+percent(p[1]))
+	}
+	if len(points) <= shownPoints {
+		return points
+	}
+	out := make([]string, shownPoints)
+	for i := range out {
+		out[i] = points[i*(len(points)-1)/(shownPoints-1)]
+	}
+	return out
 }
 
 func (s *Summary) textCalls(b *strings.Builder) {
