@@ -72,7 +72,8 @@ var paths = []error{
 	syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN,
 }
 
-var peers = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED}
+// peers has ENOTCONN because a cut meets it where a reset came just before.
+var peers = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, syscall.ENOTCONN}
 
 // OriginOf says who caused an error of this package. What it does not know is
 // held against nobody but us, as are full tables of this machine, time-outs and
@@ -119,7 +120,7 @@ func How(err error) string {
 	switch {
 	case errors.Is(err, io.EOF):
 		return "eof"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ENOTCONN):
 		return "reset"
 	}
 	return ""

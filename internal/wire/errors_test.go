@@ -26,6 +26,7 @@ func TestOriginOf(t *testing.T) {
 		{truncated("inside the response head"), history.Peer, ""},
 		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, history.Peer, "reset"},
 		{syscall.EPIPE, history.Peer, "reset"},
+		{syscall.ENOTCONN, history.Peer, "reset"},
 		{protocolErrorf("x"), history.Peer, ""},
 		{tls.AlertError(40), history.Peer, ""},
 		{fmt.Errorf("x: %w", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), history.Peer, ""},
