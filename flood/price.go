@@ -33,20 +33,29 @@ func (c Config) prices() (results.Prices, error) {
 			p.PerUnit[unit] = amount
 		}
 	}
-	for _, kv := range c.Prices {
+	return p, AddPrices(&p, c.Prices)
+}
+
+// AddPrices reads texts of the form UNIT=AMOUNT into p; they win over what is
+// there.
+func AddPrices(p *results.Prices, texts []string) error {
+	if p.PerUnit == nil {
+		p.PerUnit = map[string]float64{}
+	}
+	for _, kv := range texts {
 		unit, text, ok := strings.Cut(kv, "=")
 		amount, err := strconv.ParseFloat(text, 64)
 		if !ok || err != nil || unit == "" {
-			return p, fmt.Errorf("bad --price %q: want UNIT=AMOUNT, for example step=0.002", kv)
+			return fmt.Errorf("bad --price %q: want UNIT=AMOUNT, for example step=0.002", kv)
 		}
 		p.PerUnit[unit] = amount
 	}
 	for unit, amount := range p.PerUnit {
 		if amount < 0 || math.IsNaN(amount) || math.IsInf(amount, 0) {
-			return p, fmt.Errorf("price of %s is %v: want 0 or more", unit, amount)
+			return fmt.Errorf("price of %s is %v: want 0 or more", unit, amount)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // secrets are the texts that must never be kept.

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpflood/mcpflood/flood"
 	"github.com/mcpflood/mcpflood/results"
 )
 
@@ -41,7 +44,20 @@ type checkOptions struct {
 }
 
 func (o *checkOptions) run(cmd *cobra.Command, dir string) (err error) {
-	opts := results.Options{Thresholds: o.thresholds, PriceTexts: o.prices, Strict: o.strict}
+	opts := results.Options{Thresholds: o.thresholds}
+	if o.strict {
+		opts.Strict = &o.strict
+	}
+	if len(o.prices) > 0 {
+		m, err := results.ReadManifest(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return usage(err)
+		}
+		if err := flood.AddPrices(&m.Prices, o.prices); err != nil {
+			return usage(err)
+		}
+		opts.Prices = &m.Prices
+	}
 	if o.attempts != "" {
 		w := cmd.OutOrStdout()
 		if o.attempts != "-" {

@@ -65,7 +65,6 @@ type Caller struct {
 	mu   sync.Mutex
 	open map[*wire.Conn]struct{}
 
-	deep    *deep
 	held    sync.WaitGroup
 	lastCut atomic.Int64
 }
@@ -74,7 +73,6 @@ type Caller struct {
 func NewCaller(cfg Config) *Caller {
 	c := &Caller{cfg: cfg, ending: make(chan struct{}), open: map[*wire.Conn]struct{}{}}
 	c.dropCtx, c.dropAll = context.WithCancel(context.Background())
-	c.deep = newDeep(c.dropCtx.Done())
 	return c
 }
 
@@ -122,21 +120,22 @@ type call struct {
 // call is over, with the end of its last attempt; sockets that silent cuts keep
 // are held on.
 //
-// The calling goroutine waits on its smallest stack: see deep.
+// The calling goroutine only waits, on its smallest stack: ten thousand calls do
+// so at once. Whatever needs a deeper one runs elsewhere meanwhile.
 func (c *Caller) Call(ref history.Ref, intended time.Duration) (*history.Call, *history.End) {
 	k := &call{c: c, ref: ref.Whole().Next(), due: intended}
 	k.rec = history.Call{Ref: ref.Whole(), Outcome: "failed", Intended: intended}
 	c.live.Calls.Add(1)
 	begin, next := k.begin, k.next
 	for k.again = true; k.again && c.pause(k.wait); {
-		c.deep.do(begin)
+		c.cfg.Dialer.Deep(begin)
 		k.s.run()
-		c.deep.do(next)
+		c.cfg.Dialer.Deep(next)
 	}
 	if k.again {
 		k.rec.Outcome = "abandoned"
 	}
-	c.deep.do(k.over)
+	c.cfg.Dialer.Deep(k.over)
 	return &k.rec, k.end
 }
 

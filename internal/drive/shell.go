@@ -21,11 +21,10 @@ type shell struct {
 	resp  wire.Response
 	alarm time.Duration
 
-	sink  func(p []byte)
-	act   func()
-	op    op     // what act does
-	bytes []byte // for opFeed
-	err   error  // for opEnded
+	sink func(p []byte)
+	act  func()
+	op   op    // what act does
+	err  error // for opEnded
 
 	// What had come when an open cut fired, to be read on after it.
 	leftBody, left []byte
@@ -33,18 +32,18 @@ type shell struct {
 
 func newShell(c *Caller) *shell {
 	s := &shell{c: c}
-	s.sink, s.act = s.take, s.do // once: a method value is an allocation
+	s.sink, s.act = s.feed, s.do // once: a method value is an allocation
 	return s
 }
 
 func (s *shell) now() time.Duration { return s.c.cfg.Clock.Now() }
 
 // run takes an attempt that was sent to its end, or to a silent cut. It keeps
-// to shallow frames: what needs more runs on deep.
+// to shallow frames: see Call.
 func (s *shell) run() {
 	for {
 		if s.c.dropped.Load() {
-			s.c.deep.do(s.drop)
+			s.c.cfg.Dialer.Deep(s.drop)
 		}
 		step := s.m.Next(s.now())
 		switch step.Do {
@@ -52,7 +51,7 @@ func (s *shell) run() {
 			s.wait(step.Until, step.Exact)
 		case stream.Cut:
 			s.op = opCut
-			s.c.deep.do(s.act)
+			s.c.cfg.Dialer.Deep(s.act)
 		case stream.Hold, stream.Close, stream.Abort:
 			s.c.leave(s.conn)
 			return
@@ -62,31 +61,21 @@ func (s *shell) run() {
 
 func (s *shell) drop() { s.m.Drop(s.now()) }
 
-// op is what do does on a deep stack.
+// op is what do does, on a deep stack.
 type op uint8
 
 const (
-	opFeed  op = iota // bytes came
-	opEnded           // reading failed
+	opEnded op = iota // reading failed
 	opCut             // a cut is due
 )
 
 func (s *shell) do() {
 	switch s.op {
-	case opFeed:
-		s.feed(s.bytes)
 	case opEnded:
 		s.peerEnded(s.err)
 	case opCut:
 		s.cut(s.m.Due())
 	}
-}
-
-// take is the sink of a read.
-func (s *shell) take(p []byte) {
-	s.op, s.bytes = opFeed, p
-	s.c.deep.do(s.act)
-	s.bytes = nil
 }
 
 // send dials and writes; where that fails the attempt is over already.
@@ -138,7 +127,7 @@ func (s *shell) wait(until time.Duration, exact bool) {
 	err := s.conn.ReadAvailable(deadline, s.sink)
 	if err != nil && !errors.Is(err, wire.ErrWoken) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		s.op, s.err = opEnded, err
-		s.c.deep.do(s.act)
+		s.c.cfg.Dialer.Deep(s.act)
 	}
 }
 
@@ -146,16 +135,17 @@ func (s *shell) wait(until time.Duration, exact bool) {
 func (s *shell) peerEnded(err error) {
 	now := s.now()
 	how := wire.How(err)
-	if how == "" {
-		how = err.Error()
-	}
-	if how == "eof" && s.resp.Begun() && s.resp.EOF() == nil {
+	switch {
+	case how == "":
+		s.m.ReadFailed(now, wire.OriginOf(err), err)
+		return
+	case how == "eof" && s.resp.Begun() && s.resp.EOF() == nil:
 		s.m.BodyEnd(now)
 	}
 	s.m.PeerEnded(now, how)
 }
 
-// feed takes bytes from the connection apart and hands them to the machine. At
+// feed is the sink of reads. It takes bytes from the connection apart and hands them to the machine. At
 // a cut that is due between them it stops: what is left is drained (read for a
 // result only) or, where reading goes on after the cut, kept.
 func (s *shell) feed(p []byte) {

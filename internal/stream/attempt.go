@@ -68,7 +68,10 @@ type Attempt struct {
 	due    time.Duration // when the cut's moment is or was; 0: not known yet
 	phase  history.Phase // where the cut fired
 	cause  string
-	total  bool // a progress event reached its total
+	totals bool // a progress event carried a total
+	total  bool // one reached it
+	notes  int  // events kept for the stream lanes
+	claims int  // messages kept as evidence
 	parser sse.Parser
 	answer []byte // JSON body so far, or the body of an HTTP error
 	// RequestState is set when the server wants the call to go on with another
@@ -124,16 +127,19 @@ func (a *Attempt) Sent(now time.Duration) {
 	case a.style == history.StyleNone:
 	case t.Kind == chaos.AfterSent:
 		a.due = now + t.After
-	case t.Kind == chaos.AtPhase && t.Phase == history.PhaseSent:
+	case a.at(history.PhaseSent):
 		a.due = now
-	case t.Kind == chaos.AtPhase && t.Phase == history.PhaseTail && t.Event == 0:
+	case a.at(history.PhaseTail) && t.Event == 0:
 		a.due = now + t.Base + t.After
 	}
 }
 
 // Failed says that the attempt never got through.
 func (a *Attempt) Failed(now time.Duration, origin history.Origin, err error) {
-	a.finish(now, history.Failed, origin, err.Error())
+	if a.state != over {
+		a.miss()
+		a.finish(now, history.Failed, origin, err.Error())
+	}
 }
 
 // Next says what to do now.
@@ -149,13 +155,13 @@ func (a *Attempt) Next(now time.Duration) Step {
 		return Step{Do: Cut, Style: a.style}
 	}
 	if a.due != 0 && now >= a.due {
-		a.fire("plan")
+		a.fire(causePlan)
 		return Step{Do: Cut, Style: a.style}
 	}
 	limit := a.deadline()
 	if limit != 0 && now >= limit {
-		a.style, a.due = history.Fin, limit
-		a.fire("timeout")
+		a.style, a.trigger, a.due = history.Fin, chaos.Trigger{}, limit
+		a.fire(causeTimeout)
 		return Step{Do: Cut, Style: a.style}
 	}
 	if a.due != 0 && (limit == 0 || a.due <= limit) {
@@ -193,13 +199,27 @@ func (a *Attempt) Due() history.Style {
 	return history.StyleNone
 }
 
+// Why a cut fires.
+const (
+	causePlan    = "plan"
+	causeTimeout = "timeout"
+)
+
 func (a *Attempt) fire(cause string) {
-	a.phase, a.cause = a.Phase(), cause
+	a.phase, a.cause = a.where(), cause
+	if cause == causePlan && a.at(history.PhaseTail) {
+		a.phase = history.PhaseTail // only the plan knows, where no progress shows it
+	}
 	a.state = firing
 }
 
-// Phase is where the attempt is now.
-func (a *Attempt) Phase() history.Phase {
+// at reports whether the cut is planned for the begin of a phase.
+func (a *Attempt) at(p history.Phase) bool {
+	return a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == p
+}
+
+// where is the phase the attempt is in.
+func (a *Attempt) where() history.Phase {
 	switch {
 	case a.end.Result != 0:
 		return history.PhaseDone
@@ -209,7 +229,7 @@ func (a *Attempt) Phase() history.Phase {
 		return history.PhaseBody
 	case a.end.Headers == 0:
 		return history.PhaseSent
-	case a.tail():
+	case a.total:
 		return history.PhaseTail
 	case a.parser.InsideEvent():
 		return history.PhaseEvent
@@ -219,23 +239,16 @@ func (a *Attempt) Phase() history.Phase {
 	return history.PhaseMid
 }
 
-// tail reports whether the attempt is past the moment that stands for its last
-// side effect: only a cut planned there knows.
-func (a *Attempt) tail() bool {
-	t := a.trigger
-	if t.Kind != chaos.AtPhase || t.Phase != history.PhaseTail {
-		return a.total
-	}
-	return a.due != 0
-}
-
 // CutDone reports that the shell carried out the cut: c0 and c1 stamp the
 // system call. fallback is the style that was done where the planned one cannot
 // be.
 func (a *Attempt) CutDone(c0, c1 time.Duration, fallback history.Style) {
+	if a.state != firing {
+		panic("stream: invariant: only a cut that is due is carried out")
+	}
 	a.end.Cut = &history.CutDone{Style: a.style, Phase: a.phase, Cause: a.cause, Due: a.due, C0: c0, C1: c1, Fallback: fallback}
 	origin := history.Chaos
-	if a.cause == "timeout" {
+	if a.cause == causeTimeout {
 		origin = history.Us
 		a.end.Missed = a.end.Planned != nil
 		a.end.Error = fmt.Sprintf("no answer within %s", a.cfg.Timeout)
@@ -255,44 +268,58 @@ func (a *Attempt) CutDone(c0, c1 time.Duration, fallback history.Style) {
 
 // PeerEnded says that the peer ended the connection: how is "eof" or "reset".
 func (a *Attempt) PeerEnded(now time.Duration, how string) {
+	what := map[string]string{"eof": "the server closed the stream", "reset": "the server reset the connection"}[how]
+	a.broken(now, history.Peer, how, what)
+}
+
+// ReadFailed says that nothing more can be read and that the peer is not known
+// to have ended the connection: origin is who has.
+func (a *Attempt) ReadFailed(now time.Duration, origin history.Origin, err error) {
+	a.broken(now, origin, "", err.Error())
+}
+
+// broken ends the attempt with its connection; how is empty unless the peer did
+// it.
+func (a *Attempt) broken(now time.Duration, origin history.Origin, how, what string) {
 	switch {
-	case a.state == over:
+	case a.sealed():
 	case a.state == after:
-		a.end.After.PeerEnd, a.end.After.How = now, how
+		if how != "" {
+			a.end.After.PeerEnd, a.end.After.How = now, how
+		}
 		a.finish(now, a.end.Outcome, a.end.Origin, "")
-	case a.end.Result != 0:
-		a.complete(now)
+	case a.end.Result != 0: // a cut at done is due: nothing is left to cut
+		a.miss()
+		a.finish(now, a.end.Outcome, a.end.Origin, a.end.Error)
 	default:
 		a.end.Truncated = a.parser.InsideEvent()
 		a.miss()
-		a.finish(now, history.Broken, history.Peer, a.brokenText(how))
+		a.finish(now, history.Broken, origin, what+a.lacking())
 	}
 }
 
-func (a *Attempt) brokenText(how string) string {
-	what := map[string]string{"eof": "the server closed the stream", "reset": "the server reset the connection"}[how]
-	if what == "" {
-		what = how
-	}
+// lacking says what a stream that ends now does not have.
+func (a *Attempt) lacking() string {
 	switch {
+	case a.end.FirstByte == 0:
+		return " before any response"
 	case a.end.Headers == 0:
-		return what + " before any response"
-	case a.end.Truncated:
-		return what + " inside an event, without a result"
+		return " inside the response head"
+	case a.parser.InsideEvent():
+		return " inside an event, without a result"
 	}
-	return what + " without a result"
+	return " without a result"
 }
 
 // Garbled says that what came is no HTTP response: the attempt is refused.
 func (a *Attempt) Garbled(now time.Duration, err error) {
-	if a.state == after {
-		a.end.After.How = "garbage"
-		a.end.After.PeerEnd = now
-		a.finish(now, a.end.Outcome, a.end.Origin, "")
-		return
+	if !a.sealed() {
+		a.refuse(now, "not an HTTP response: "+err.Error())
 	}
-	a.refuse(now, "not an HTTP response: "+err.Error())
 }
+
+// sealed reports whether nothing that comes from the peer matters any more.
+func (a *Attempt) sealed() bool { return a.state == over || a.state == held }
 
 // Drop ends the attempt for a reason of ours: the end of the run.
 func (a *Attempt) Drop(now time.Duration) {
@@ -306,7 +333,14 @@ func (a *Attempt) miss() {
 	a.end.Missed = a.end.Planned != nil && a.end.Cut == nil
 }
 
+// refuse ends the attempt because of an answer that gives no result. After an
+// open cut the attempt stays cut, and the server has ended it.
 func (a *Attempt) refuse(now time.Duration, text string) {
+	if a.state == after {
+		a.end.After.PeerEnd, a.end.After.How = now, "refused"
+		a.finish(now, a.end.Outcome, a.end.Origin, text)
+		return
+	}
 	a.miss()
 	a.finish(now, history.Refused, history.Peer, text)
 }
@@ -320,24 +354,21 @@ func (a *Attempt) finish(now time.Duration, outcome history.Outcome, origin hist
 // complete ends an attempt whose answer was read, unless its cut is planned for
 // just this moment.
 func (a *Attempt) complete(now time.Duration) {
-	if a.state == over || a.state == after {
-		return
-	}
-	if a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == history.PhaseDone && a.end.Outcome == history.Delivered {
+	if a.at(history.PhaseDone) && a.end.Outcome == history.Delivered {
 		a.due = now
-		a.fire("plan")
+		a.fire(causePlan)
 		return
 	}
 	a.miss()
-	a.end.Ended = now
-	a.state = over
+	a.finish(now, a.end.Outcome, a.end.Origin, a.end.Error)
 }
 
 // Head takes the response's head.
 func (a *Attempt) Head(now time.Duration, h Head) {
-	if a.end.FirstByte == 0 {
-		a.end.FirstByte = now
+	if a.sealed() {
+		return
 	}
+	a.FirstByte(now)
 	a.end.Headers, a.end.Status, a.end.RetryAfter = now, h.Status, h.RetryAfter
 	if a.state == waiting {
 		a.state = reading
@@ -356,9 +387,9 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 		a.refuse(now, fmt.Sprintf("status %d redirects to %q: give the final URL", h.Status, history.Clip(h.Location)))
 		return
 	}
-	if a.state == reading && a.style != history.StyleNone && a.trigger.Kind == chaos.AtPhase && a.trigger.Phase == history.PhaseHeaders {
+	if a.state == reading && a.at(history.PhaseHeaders) {
 		a.due = now
-		a.fire("plan")
+		a.fire(causePlan)
 	}
 }
 
@@ -373,6 +404,9 @@ func (a *Attempt) FirstByte(now time.Duration) {
 // than all when the cut's moment lies between them, or when the attempt is
 // over. While a cut is due, what the shell drains is read for a result only.
 func (a *Attempt) Body(now time.Duration, p []byte) int {
+	if a.sealed() {
+		return 0
+	}
 	entered := a.state
 	n := 0
 	for n < len(p) && a.state == entered {
@@ -386,7 +420,7 @@ func (a *Attempt) Body(now time.Duration, p []byte) int {
 		a.count(int64(k))
 		if a.atByte() {
 			a.due = now
-			a.fire("plan")
+			a.fire(causePlan)
 		}
 	}
 	return n
@@ -453,14 +487,13 @@ func (a *Attempt) collect(now time.Duration, p []byte) {
 
 // BodyEnd says that the response is complete as HTTP sees it.
 func (a *Attempt) BodyEnd(now time.Duration) {
-	if a.state == over {
-		return
-	}
-	if a.end.Form == "json" && a.end.Result == 0 {
+	switch {
+	case a.sealed(), a.state == firing && a.end.Result != 0:
+	case a.end.Form == "json":
 		a.whole(now)
-		return
+	default:
+		a.PeerEnded(now, "eof")
 	}
-	a.PeerEnded(now, "eof")
 }
 
 // whole reads the collected JSON body.
@@ -471,7 +504,7 @@ func (a *Attempt) whole(now time.Duration) {
 	switch {
 	case err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse):
 		a.message(now, m)
-		if a.state != over && a.state != firing && a.end.Result == 0 {
+		if a.state != over && a.end.Result == 0 {
 			a.PeerEnded(now, "eof") // the answer was for somebody else
 		}
 	case a.end.Status/100 != 2:

@@ -23,9 +23,17 @@ func (a *Attempt) event(now time.Duration, ev sse.Event) {
 	}
 }
 
+// What is kept of one attempt at most, so that no server can fill the disk: its
+// End counts all events, and a finding needs no more evidence than this.
+const (
+	MaxNotes  = 1000 // events, of sampled attempts
+	MaxClaims = 100  // messages of other attempts, or after the cut
+)
+
 // note keeps an event of a sampled attempt, for the stream lanes.
 func (a *Attempt) note(now time.Duration, ev sse.Event, what string) {
-	if a.sampled {
+	if a.sampled && a.notes < MaxNotes {
+		a.notes++
 		a.cfg.History.Append(history.Record{Event: &history.Event{Ref: a.end.Ref, N: a.end.Events, At: now, Offset: ev.Offset, What: what}})
 	}
 }
@@ -35,6 +43,7 @@ func (a *Attempt) data(now time.Duration, b []byte) string {
 	m, err := mcp.DecodeMessage(b)
 	if err != nil {
 		a.counted(now)
+		a.tail(now)
 		return "other"
 	}
 	if m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse {
@@ -43,6 +52,7 @@ func (a *Attempt) data(now time.Duration, b []byte) string {
 	}
 	a.counted(now)
 	a.message(now, m)
+	a.tail(now)
 	if m.Method == mcp.MethodProgress {
 		return "progress"
 	}
@@ -82,7 +92,7 @@ func (a *Attempt) message(now time.Duration, m mcp.Message) {
 		a.miss()
 		a.finish(now, history.Refused, history.Peer, m.Err.Message)
 	case mcp.Notification:
-		a.progress(now, m)
+		a.progress(m)
 	}
 }
 
@@ -130,18 +140,18 @@ func (a *Attempt) result(now time.Duration, m mcp.Message) {
 	a.complete(now)
 }
 
-// progress watches for the event that stands for the last side effect.
-func (a *Attempt) progress(now time.Duration, m mcp.Message) {
-	if m.Method != mcp.MethodProgress {
-		return
+// progress looks how far the server says it is.
+func (a *Attempt) progress(m mcp.Message) {
+	if m.Method == mcp.MethodProgress {
+		a.totals = a.totals || m.Progress.HasTotal
+		a.total = a.total || m.Progress.Done()
 	}
-	a.total = a.total || m.Progress.Done()
-	t := a.trigger
-	if a.style == history.StyleNone || t.Phase != history.PhaseTail || a.due != 0 {
-		return
-	}
-	if a.total || !m.Progress.HasTotal && a.end.Events >= t.Event {
-		a.due = now + t.After
+}
+
+// tail looks whether the event just counted stands for the last side effect.
+func (a *Attempt) tail(now time.Duration) {
+	if a.state == reading && a.due == 0 && a.at(history.PhaseTail) && (a.total || !a.totals && a.end.Events >= a.trigger.Event) {
+		a.due = now + a.trigger.After
 	}
 }
 
@@ -164,6 +174,10 @@ func (a *Attempt) late(now time.Duration, m mcp.Message) {
 
 // evidence records what the wire itself shows.
 func (a *Attempt) evidence(kind history.Kind, m mcp.Message) {
+	if a.claims == MaxClaims {
+		return
+	}
+	a.claims++
 	a.cfg.History.Append(history.Record{Evidence: &history.Evidence{Kind: kind, Ref: a.end.Ref, By: "wire", Text: history.Clip(summary(m))}})
 }
 

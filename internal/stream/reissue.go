@@ -56,9 +56,9 @@ func (b Backoff) String() string {
 
 // Wait is the pause after the given attempt (from 1); draw is from [0,1).
 func (b Backoff) Wait(attempt uint32, draw float64) time.Duration {
-	d := b.Cap
-	if shift := attempt - 1; shift < 32 && b.Base<<shift < b.Cap && b.Base<<shift > 0 {
-		d = b.Base << shift
+	d := min(b.Base, b.Cap)
+	for n := uint32(1); n < attempt && d > 0 && d < b.Cap; n++ {
+		d += min(d, b.Cap-d)
 	}
 	if b.Jitter {
 		d = time.Duration(draw * float64(d))
@@ -79,35 +79,57 @@ type Reissue struct {
 
 // Next decides about the attempt that ended: whether the call is issued again,
 // and after what pause. Lost streams are: a cut the server was or could have
-// been told of, the peer ending the stream, a connection that failed, 502 to
-// 504, and 429 or 503, whose Retry-After is honoured. JSON-RPC errors, other
-// statuses, cuts after the result, open cuts and ends of our own are not.
+// been told of, the peer or the network ending the stream, a connection that
+// failed, and the statuses 429 and 502 to 504 (judging, section 7). JSON-RPC
+// errors, other statuses, cuts after the result, wrong signals and ends of our
+// own are not; an open cut is one only if its stream then ended without an
+// answer.
 //
 // rounds are the attempts of this call that only followed an input_required
-// answer: they use up nothing.
+// answer: they use up nothing. draw is from [0,1).
 func (r Reissue) Next(end *history.End, rounds int, draw float64) (wait time.Duration, again bool) {
 	tries := int(end.Ref.Attempt) - rounds
 	if tries > r.Max || !lost(end) {
 		return 0, false
 	}
 	wait = r.Backoff.Wait(uint32(tries), draw)
-	return max(wait, min(end.RetryAfter, MaxRetryAfter)), true
+	if end.Status == tooManyRequests || end.Status == unavailable {
+		wait = max(wait, min(end.RetryAfter, MaxRetryAfter))
+	}
+	return wait, true
 }
 
 func lost(end *history.End) bool {
 	switch end.Outcome {
 	case history.Cut:
-		if end.Cut == nil || end.Cut.Phase == history.PhaseDone {
-			return false
-		}
-		// A half-closed call is lost only if its stream ended without a result.
-		return end.Cut.Style.Class() != history.ClassOpen || end.After != nil && end.After.How != ""
-	case history.Broken:
-		return true
-	case history.Failed:
+		return lostByCut(end)
+	case history.Broken, history.Failed:
 		return end.Origin != history.Us
 	case history.Refused:
-		return end.Status == 429 || end.Status >= 502 && end.Status <= 504
+		return passing(end.Status)
 	}
 	return false
+}
+
+func lostByCut(end *history.End) bool {
+	c := end.Cut
+	switch {
+	case c == nil, c.Phase == history.PhaseDone, c.Style == history.WrongSignal:
+		return false
+	case c.Style.Class() == history.ClassOpen:
+		return end.After != nil && end.After.How != "" && (end.Status < 400 || passing(end.Status))
+	}
+	return true
+}
+
+// The HTTP statuses that say: not now.
+const (
+	tooManyRequests = 429
+	badGateway      = 502
+	unavailable     = 503
+	gatewayTimeout  = 504
+)
+
+func passing(status int) bool {
+	return status == tooManyRequests || status >= badGateway && status <= gatewayTimeout
 }
