@@ -154,9 +154,8 @@ func (j *job) say(log func() time.Time) time.Time {
 // mail sends the e-mail: once per user and idempotency key, unless a fault
 // does away with that.
 func (j *job) mail() {
-	if key := j.args.IdempotencyKey; key != "" {
-		_, sent := j.s.mailed.remember(digestOf(j.who.user, key), struct{}{})
-		if sent && !j.work.faults.has(DoubleEffect) {
+	if key := j.args.IdempotencyKey; key != "" && !j.work.faults.has(DoubleEffect) {
+		if _, sent := j.s.mailed.remember(digestOf(j.who.user, key), struct{}{}); sent {
 			return
 		}
 	}
