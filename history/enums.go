@@ -171,8 +171,8 @@ const (
 	OutcomeNone Outcome = iota
 	Delivered           // a result with the right id and resultType complete was read
 	Cut                 // a planned cut, or a time-out, ended it without a result
-	Refused             // an HTTP error status or a JSON-RPC error answered it
-	Broken              // the peer ended the stream, or answered nonsense, without result or error
+	Refused             // an HTTP error status, a JSON-RPC error or nonsense answered it
+	Broken              // the stream ended with neither result nor error; origin says by whom
 	Failed              // it never got through: dial, TLS or write failed
 	Drained             // the end of the run closed it: class abandoned
 	MoreInput           // resultType input_required: the call goes on with another attempt

@@ -255,9 +255,10 @@ func (a *Attempt) CutDone(c0, c1 time.Duration, fallback history.Style) {
 	}
 	switch {
 	case a.end.Outcome == history.Delivered: // at done
-		a.end.Ended, a.state = c1, over
+		a.finish(c1, a.end.Outcome, a.end.Origin, a.end.Error)
 	case a.style.Class() == history.ClassSilent:
 		a.end.Outcome, a.end.Origin, a.state = history.Cut, origin, held
+		a.answer, a.parser = nil, sse.Parser{} // it is held for long
 	case a.style.Class() == history.ClassOpen:
 		a.end.Outcome, a.end.Origin, a.state = history.Cut, origin, after
 		a.end.After = &history.After{}
@@ -291,6 +292,8 @@ func (a *Attempt) broken(now time.Duration, origin history.Origin, how, what str
 	case a.end.Result != 0: // a cut at done is due: nothing is left to cut
 		a.miss()
 		a.finish(now, a.end.Outcome, a.end.Origin, a.end.Error)
+	case a.end.Headers != 0 && a.end.Status/100 != 2: // refused, whatever else it wanted to say
+		a.whole(now)
 	default:
 		a.end.Truncated = a.parser.InsideEvent()
 		a.miss()
@@ -387,7 +390,7 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 		a.refuse(now, fmt.Sprintf("status %d redirects to %q: give the final URL", h.Status, history.Clip(h.Location)))
 		return
 	}
-	if a.state == reading && a.at(history.PhaseHeaders) {
+	if a.state == reading && h.Status/100 == 2 && a.at(history.PhaseHeaders) {
 		a.due = now
 		a.fire(causePlan)
 	}
@@ -395,7 +398,7 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 
 // FirstByte says that the first byte of the response arrived.
 func (a *Attempt) FirstByte(now time.Duration) {
-	if a.end.FirstByte == 0 {
+	if a.end.FirstByte == 0 && !a.sealed() {
 		a.end.FirstByte = now
 	}
 }
@@ -501,14 +504,16 @@ func (a *Attempt) whole(now time.Duration) {
 	body := a.answer
 	a.answer = nil
 	m, err := mcp.DecodeMessage(body)
-	switch {
-	case err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse):
+	answer := err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse)
+	if answer {
 		a.message(now, m)
-		if a.state != over && a.end.Result == 0 {
-			a.PeerEnded(now, "eof") // the answer was for somebody else
-		}
+	}
+	switch {
+	case a.state == over || a.end.Result != 0:
 	case a.end.Status/100 != 2:
-		a.refuse(now, fmt.Sprintf("status %d: %s", a.end.Status, firstLine(body)))
+		a.refuse(now, strings.TrimSuffix(fmt.Sprintf("status %d: %s", a.end.Status, firstLine(body)), ": "))
+	case answer:
+		a.broken(now, history.Peer, "eof", "the server answered another id")
 	case len(body) == 0:
 		a.refuse(now, fmt.Sprintf("status %d with an empty body", a.end.Status))
 	default:

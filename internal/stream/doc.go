@@ -4,6 +4,7 @@
 // and can be tested in virtual time.
 //
 // The shell tells the machine what happened (Connected, Sent, Head, Body,
-// BodyEnd, PeerEnded, Failed) and asks Next what to do. A cut is carried out by
-// the shell and reported back with CutDone.
+// BodyEnd, PeerEnded, ReadFailed, Garbled, Failed, Drop) and asks Next what to
+// do. A cut is carried out by the shell and reported back with CutDone. An
+// attempt ends once: what is told of it afterwards changes nothing.
 package stream

@@ -159,16 +159,19 @@ func (a *Attempt) tail(now time.Duration) {
 func (a *Attempt) late(now time.Duration, m mcp.Message) {
 	x := a.end.After
 	x.Messages++
-	if m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse {
-		x.Result, x.IsError = now, m.Kind == mcp.ErrorResponse || m.Result.IsError
-		if m.Kind == mcp.ResultResponse && m.Result.Type == mcp.ResultComplete {
+	a.evidence(history.Emission, m)
+	switch m.Kind {
+	case mcp.ErrorResponse:
+		x.Result, x.IsError = now, true
+		a.end.Code, a.end.Cancelled = m.Err.Code, m.Cancelled()
+		a.finish(now, a.end.Outcome, a.end.Origin, m.Err.Message)
+	case mcp.ResultResponse:
+		x.Result, x.IsError = now, m.Result.IsError
+		if m.Result.Type == mcp.ResultComplete {
 			a.end.Outcome, a.end.Origin, a.end.Result = history.Delivered, history.Peer, now
 			a.end.IsError, a.end.Cancelled = m.Result.IsError, m.Cancelled()
 		}
-	}
-	a.evidence(history.Emission, m)
-	if x.Result != 0 {
-		a.finish(now, a.end.Outcome, a.end.Origin, "")
+		a.finish(now, a.end.Outcome, a.end.Origin, m.Result.Text)
 	}
 }
 
