@@ -32,6 +32,7 @@ type sim struct {
 	timed    bool          // the log has times, on a clock that is an hour ahead
 	cuts     []string
 	noLog    bool
+	buffered bool // streams arrive with their end
 	calls    uint64
 	worked   []span // times in which the tool is in flight, for gauges
 	extra    []history.Record
@@ -128,6 +129,9 @@ func (s *sim) uncut(r history.Ref, t time.Duration) time.Duration {
 	e := s.end(r, t)
 	e.Outcome, e.Origin, e.Result, e.Ended = history.Delivered, history.Peer, end, end
 	e.Events, e.FirstEvent, e.LastEvent = s.steps, t+ms+s.step, end-s.tail
+	if s.buffered {
+		e.FirstEvent = end - 5*ms
+	}
 	s.at(end, history.Record{End: e})
 	if r.Role == history.Load {
 		s.over(r, "delivered", t, end)
