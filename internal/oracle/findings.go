@@ -142,7 +142,7 @@ type tally struct {
 	openHungUp     int
 	noise          int
 	replays        int
-	clean          int // load attempts delivered uncut
+	forms          map[string]int // of delivered attempts
 }
 
 // clause counts what came of one --cut clause.
@@ -153,7 +153,7 @@ type clause struct {
 }
 
 func newTally() tally {
-	return tally{signal: map[group]verdicts{}, clauses: map[int]*clause{}, unknowns: map[string]int{}, fixes: map[string]string{}}
+	return tally{signal: map[group]verdicts{}, clauses: map[int]*clause{}, forms: map[string]int{}, unknowns: map[string]int{}, fixes: map[string]string{}}
 }
 
 // count takes a call's verdicts, calls sorted by number.
@@ -194,6 +194,7 @@ func (j *judge) countAttempt(o *verdictOf) {
 	}
 	if o.End.Outcome == history.Delivered {
 		j.tally.delivered++
+		j.tally.forms[o.End.Form]++
 		if o.End.IsError {
 			c.ToolErrors++
 		}
@@ -333,6 +334,12 @@ func (j *judge) countFindings(o *verdictOf) {
 			x.Attempts = append(x.Attempts, o.Start.Ref)
 		}
 	}
+	j.spurious(o)
+}
+
+// spurious reports an attempt that nobody cut and that was cancelled all the
+// same.
+func (j *judge) spurious(o *verdictOf) {
 	if spurious(o) {
 		j.found.attempt(idSpurious, history.SeverityFail, o, Cite{Name: "wire", Text: clip(endText(&o.End)), Lo: o.End.Ended, Hi: o.End.Ended})
 	}

@@ -162,6 +162,7 @@ func (j *judge) settle(c *call) {
 		}
 	}
 	if c.ref.Role != history.Load {
+		j.beside(c)
 		return
 	}
 	j.counts.Ambiguous += len(m.ambiguous)
@@ -181,6 +182,23 @@ func (j *judge) settle(c *call) {
 	out[0].outcome = c.outcome
 	j.duplicates(c, out)
 	j.order.done(c.ref.Call, out)
+}
+
+// beside reports what calls beside the load show of the server; they are in no
+// count.
+func (j *judge) beside(c *call) {
+	for _, a := range c.attempts {
+		if a.end == nil {
+			continue
+		}
+		o := j.attempt(a, false)
+		for _, n := range o.notes {
+			j.found.attempt(n.id, severityOf[n.id], &o, n.cite)
+		}
+		if c.ref.Role == history.Closing {
+			j.spurious(&o)
+		}
+	}
 }
 
 // attempt judges one attempt.

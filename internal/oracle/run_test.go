@@ -67,6 +67,10 @@ func TestRun(t *testing.T) {
 			healthy(s)
 			s.at(load+time.Second, history.Record{Evidence: &history.Evidence{Kind: history.Stray, Ref: ref(2, 1), By: "wire", Text: "progress of another"}})
 		}, want: history.Fail, found: []string{"stray-message"}},
+		{name: "cross-talk on a clean call", sim: func(s *sim) {
+			healthy(s)
+			s.at(6*time.Second, history.Record{Evidence: &history.Evidence{Kind: history.Stray, Ref: history.Ref{Role: history.Clean, Call: 1, Attempt: 1}, By: "wire", Text: "progress of another"}})
+		}, want: history.Fail, found: []string{"stray-message"}},
 		{name: "wrong id", sim: func(s *sim) {
 			healthy(s)
 			broken(s, ref(9, 1), load+2*time.Second, func(e *history.End) { e.Outcome, e.Origin = history.Broken, history.Peer })
@@ -451,15 +455,20 @@ func TestCalibrate(t *testing.T) {
 func TestCause(t *testing.T) {
 	for _, tt := range []struct {
 		where, other cut
-		form         string // of the leaking ones
+		form         string // of all answers
 		want         string
 	}{
 		{where: cut{phase: history.PhaseSent, after: 50 * ms}, other: cut{after: 350 * ms, does: honest(350 * ms)}, want: "Only cuts before the response head leak"},
 		{where: cut{after: 350 * ms, more: func(e *history.End) { e.Form = "json" }}, other: cut{after: 350 * ms, does: honest(350 * ms)}, want: "Only calls answered as plain JSON leak"},
+		{where: cut{phase: history.PhaseSent, after: 350 * ms}, other: cut{phase: history.PhaseSent, after: 450 * ms}, form: "json", want: "All answers are plain JSON"},
 		{where: cut{after: 350 * ms}, other: cut{after: 350 * ms}, want: "never told"},
 	} {
 		s := newSim()
+		if tt.form != "" {
+			s.form = tt.form
+		}
 		s.cut(ref(1, 1), load, tt.where)
+		s.uncut(ref(3, 1), load)
 		s.cut(ref(2, 1), load, tt.other)
 		r, _ := s.judge(t)
 		if f := r.finding("run-on"); f == nil || !strings.Contains(f.Text, tt.want) {

@@ -58,6 +58,8 @@ func (t *tally) cause() string {
 		return "Only cuts before the response head leak: the hang-up is watched for only once the stream has begun. Watch the connection from the moment the request is read."
 	case ranForm["json"] == ranAll && stoppedForm["sse"] > 0:
 		return "Only calls answered as plain JSON leak: the hang-up is watched for only while streaming. Watch the connection for JSON answers too."
+	case t.forms["json"] > 0 && t.forms["sse"] == 0 && early == ranAll:
+		return "All answers are plain JSON, which many servers write without watching the connection. Watch it from the moment the request is read, and pass the cancellation to the work."
 	case ranAll*2 < judged:
 		return "Only some calls leak: look for a path that does not get the request's cancellation, such as a background job, a thread or a retry."
 	}
