@@ -124,7 +124,7 @@ func prepare(cfg Config, hooks Hooks) (*run, error) {
 	if r.alarm, err = drive.NewAlarm(r.clock); err != nil {
 		return nil, err
 	}
-	r.client = &probe.Client{Dialer: r.dialer, Endpoint: r.endpoint, Headers: r.plainHeaders(), Nonce: r.nonce}
+	r.client = &probe.Client{Dialer: r.dialer, Endpoint: r.endpoint, Headers: r.plainHeaders(), Nonce: r.nonce, Timeout: cfg.Timeout}
 	return r, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpflood/mcpflood/flood"
+	"github.com/mcpflood/mcpflood/results"
 )
 
 // version is set when a release is built; else the module's own version stands.
@@ -49,8 +50,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 }
 
+// printError prints an error for people. Servers and witnesses are quoted in it.
 func printError(w io.Writer, err error) {
 	for i, line := range strings.Split(err.Error(), "\n") {
+		line = results.Visible(line)
 		if i == 0 {
 			line = "mcpflood: " + line
 		} else {

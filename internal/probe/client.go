@@ -3,11 +3,13 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"os"
 	"time"
 
 	"github.com/mcpflood/mcpflood/history"
@@ -27,17 +29,31 @@ type Client struct {
 	// Headers are sent with every request: authorization and the user's own.
 	Headers []mcp.Field
 	Nonce   history.Nonce
+	// Timeout bounds each question before the load where it is shorter than 30
+	// s; 0: it is not.
+	Timeout time.Duration
 }
 
 // Answer is what a question got.
 type Answer struct {
 	Status      int
 	ContentType string
+	Location    string // of a redirect
 	Body        []byte // JSON, or an error's text; of a stream the last message
 	Message     mcp.Message
 	// Err says why there is no Message: what came was no JSON-RPC answer.
 	Err error
 }
+
+// badAnswer is what broke an answer that did come.
+type badAnswer string
+
+func (e badAnswer) Error() string { return string(e) }
+
+// lateAnswer is a limit that has passed.
+type lateAnswer time.Duration
+
+func (e lateAnswer) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(e)) }
 
 // Ask sends one request and reads its answer. The error is a [*wire.Error] or
 // says what broke; an HTTP error status is an Answer.
@@ -58,10 +74,13 @@ func (c *Client) Ask(ctx context.Context, call mcp.Call) (*Answer, error) {
 	if err := conn.Write(req, deadline); err != nil && wire.OriginOf(err) != history.Peer {
 		return nil, err
 	}
-	r := reader{}
+	r := reader{id: call.ID}
 	for !r.done {
 		err := conn.ReadAvailable(deadline, r.feed)
 		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // that of ctx
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case r.err != nil:
@@ -78,6 +97,7 @@ func (c *Client) Ask(ctx context.Context, call mcp.Call) (*Answer, error) {
 
 // reader collects one answer.
 type reader struct {
+	id     mcp.ID
 	resp   wire.Response
 	events sse.Parser
 	stream bool
@@ -103,7 +123,7 @@ func (r *reader) feed(p []byte) {
 		case r.stream:
 			r.events.Feed(part.Body, r.event)
 		case len(r.answer.Body)+len(part.Body) > maxAnswer:
-			r.err = fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+			r.err = badAnswer(fmt.Sprintf("an answer of more than %d bytes", maxAnswer))
 		default:
 			r.answer.Body = append(r.answer.Body, part.Body...)
 		}
@@ -112,35 +132,47 @@ func (r *reader) feed(p []byte) {
 
 func (r *reader) head(h *wire.Head) {
 	r.headed = true
-	r.answer.Status, r.answer.ContentType = h.Status, h.Get("Content-Type")
+	r.answer.Status, r.answer.ContentType, r.answer.Location = h.Status, h.Get("Content-Type"), h.Get("Location")
 	media, _, _ := mime.ParseMediaType(r.answer.ContentType)
 	r.stream = media == "text/event-stream"
 }
 
 // event looks for the message that answers.
 func (r *reader) event(ev sse.Event) {
-	if r.done || ev.Kind != sse.Message {
-		return
+	switch {
+	case r.done || r.err != nil:
+	case ev.Kind == sse.Overflow:
+		r.err = badAnswer(fmt.Sprintf("an event of more than %d bytes", sse.MaxEvent))
+	case ev.Kind == sse.Message:
+		if _, err := r.read(ev.Data); err == nil {
+			r.answer.Body = bytes.Clone(ev.Data)
+			r.done = true
+		}
 	}
-	m, err := mcp.DecodeMessage(ev.Data)
-	if err == nil && (m.Kind == mcp.ResultResponse || m.Kind == mcp.ErrorResponse) {
-		r.answer.Body = append([]byte(nil), ev.Data...)
-		r.done = true
+}
+
+// read reads b as the answer to the question; an error may come without an id.
+func (r *reader) read(b []byte) (mcp.Message, error) {
+	m, err := mcp.DecodeMessage(b)
+	switch {
+	case err != nil:
+	case m.Kind != mcp.ResultResponse && m.Kind != mcp.ErrorResponse:
+		err = errors.New("the answer is a " + m.Kind.String())
+	case m.ID != r.id && !(m.Kind == mcp.ErrorResponse && m.ID.IsZero()):
+		err = fmt.Errorf("the answer is for id %.80q, which was not asked", m.ID)
 	}
+	return m, err
 }
 
 func (r *reader) finish() *Answer {
 	a := &r.answer
-	a.Message, a.Err = mcp.DecodeMessage(a.Body)
-	if a.Err == nil && a.Message.Kind != mcp.ResultResponse && a.Message.Kind != mcp.ErrorResponse {
-		a.Err = errors.New("the answer is a " + a.Message.Kind.String())
-	}
+	a.Message, a.Err = r.read(a.Body)
 	return a
 }
 
 // AskWithin is Ask with a time limit.
 func (c *Client) AskWithin(ctx context.Context, limit time.Duration, call mcp.Call) (*Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, lateAnswer(limit))
 	defer cancel()
 	return c.Ask(ctx, call)
 }

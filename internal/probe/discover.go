@@ -31,7 +31,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("%s: the server answers with status %d: %s", e.What, e.Status, e.Text)
+	return strings.TrimSuffix(fmt.Sprintf("%s: the server answers with status %d: %s", e.What, e.Status, e.Text), ": ")
 }
 
 // Server is what discovery found out.
@@ -45,15 +45,42 @@ type Server struct {
 // ask numbers and sends one question before the load.
 func (c *Client) ask(ctx context.Context, n uint64, method string, params []byte) (*Answer, error) {
 	call := mcp.Call{ID: mcp.StringID(c.Nonce.ID(history.Ref{Role: history.Probe, Call: n, Attempt: 1})), Method: method, Params: params}
-	a, err := c.AskWithin(ctx, askTimeout, call)
-	var wireErr *wire.Error
+	limit := askTimeout
+	if c.Timeout > 0 {
+		limit = min(limit, c.Timeout)
+	}
+	a, err := c.AskWithin(ctx, limit, call)
+	if err == nil {
+		return a, denied(method, a)
+	}
+	var ours *wire.Error
+	var late lateAnswer
+	var garbage *wire.ProtocolError
+	var bad badAnswer
 	switch {
-	case err == nil:
-		return a, nil
-	case errors.As(err, &wireErr) && wireErr.Origin == history.Us:
+	case errors.As(err, &late):
+	case errors.As(err, &ours) && ours.Origin == history.Us:
 		return nil, err
+	case errors.As(err, &garbage), errors.As(err, &bad):
+		return nil, fmt.Errorf("%s: no MCP server answers at %s: %w", method, c.Endpoint, err)
 	}
 	return nil, &noAnswer{fmt.Errorf("%s: %w", method, err)}
+}
+
+// denied tells answers that no other look can help: they are about who asks,
+// or where.
+func denied(method string, a *Answer) error {
+	text := shorten(string(a.Body))
+	if a.Err == nil && a.Message.Kind == mcp.ErrorResponse {
+		text = a.Message.Err.Message
+	}
+	switch {
+	case a.Status == 401 || a.Status == 403:
+		return &StatusError{a.Status, method, text}
+	case a.Status/100 == 3:
+		return fmt.Errorf("%s: the server redirects (status %d) to %q: give the final URL", method, a.Status, shorten(a.Location))
+	}
+	return nil
 }
 
 type noAnswer struct{ error }
@@ -70,12 +97,12 @@ func (c *Client) Discover(ctx context.Context) (Server, error) {
 	}
 	era, words := mcp.ReadEra(a.Status, a.ContentType, a.Body)
 	switch {
-	case a.Status == 401 || a.Status == 403:
-		return Server{}, &StatusError{a.Status, mcp.MethodDiscover, words}
 	case era == mcp.EraLegacy:
 		return Server{}, fmt.Errorf("the server speaks an older revision of MCP only: %s; mcpflood needs 2026-07-28, where closing a stream is the cancellation (before it, running on after a disconnect was right)", words)
 	case era != mcp.EraModern:
 		return Server{}, fmt.Errorf("no MCP server answers at %s: %s", c.Endpoint, words)
+	case a.Err != nil:
+		return Server{}, fmt.Errorf("server/discover: %w", a.Err)
 	}
 	if a.Message.Kind == mcp.ErrorResponse {
 		if a.Message.Err.Code == mcp.CodeMethodNotFound {
@@ -102,7 +129,7 @@ func (c *Client) Tool(ctx context.Context, name string, warn func(format string,
 		}
 		switch {
 		case a.Err != nil:
-			return mcp.Tool{}, &StatusError{a.Status, mcp.MethodToolsList, history.Clip(string(a.Body))}
+			return mcp.Tool{}, fmt.Errorf("tools/list: %w; the answer, status %d, is %q", a.Err, a.Status, shorten(string(a.Body)))
 		case a.Message.Kind == mcp.ErrorResponse:
 			return mcp.Tool{}, fmt.Errorf("tools/list: error %d: %s", a.Message.Err.Code, a.Message.Err.Message)
 		}
@@ -117,7 +144,7 @@ func (c *Client) Tool(ctx context.Context, name string, warn func(format string,
 			if t.Name == name {
 				return t, nil
 			}
-			names = append(names, t.Name)
+			names = append(names, shorten(t.Name))
 		}
 		if list.NextCursor == nil {
 			return mcp.Tool{}, noTool(name, names)
@@ -127,8 +154,18 @@ func (c *Client) Tool(ctx context.Context, name string, warn func(format string,
 	return mcp.Tool{}, fmt.Errorf("tools/list does not end: more than %d pages", maxPages)
 }
 
-// namesShown is how many tool names an error lists.
-const namesShown = 20
+// Bounds of what an error quotes.
+const (
+	namesShown = 20  // tool names
+	textShown  = 200 // bytes of an answer, or of a name
+)
+
+func shorten(s string) string {
+	if len(s) <= textShown {
+		return s
+	}
+	return strings.ToValidUTF8(s[:textShown], "") + "…"
+}
 
 func noTool(name string, names []string) error {
 	sort.Strings(names)
