@@ -3,14 +3,17 @@ package flood
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcpflood/mcpflood/chaos"
+	"github.com/mcpflood/mcpflood/internal/load"
+	"github.com/mcpflood/mcpflood/internal/mcp"
+	"github.com/mcpflood/mcpflood/internal/metric"
 	"github.com/mcpflood/mcpflood/internal/stream"
+	"github.com/mcpflood/mcpflood/internal/wire"
 )
 
 // Config is everything that decides a run. The zero value of a field means its
@@ -113,107 +116,134 @@ func (c Config) plan() (chaos.Plan, error) {
 	for _, text := range c.Cuts {
 		clause, err := chaos.ParseClause(text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--cut %s: %w", text, err))
+			errs = append(errs, err)
 			continue
 		}
 		p.Clauses = append(p.Clauses, clause)
 	}
-	if len(errs) == 0 {
-		if err := p.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("--cut: %w", err))
-		}
-	}
-	return p, errors.Join(errs...)
+	return p, errors.Join(append(errs, p.Validate())...)
 }
 
 // ParseRate reads "50/s", "300/m", "2/h" or a bare number of calls a second.
 func ParseRate(s string) (perSecond float64, err error) {
 	num, unit, has := strings.Cut(s, "/")
 	v, err := strconv.ParseFloat(num, 64)
-	if err != nil || v <= 0 || math.IsInf(v, 0) {
-		return 0, fmt.Errorf("bad rate %q: want a positive number per second, 50/s", s)
-	}
-	if !has {
-		return v, nil
-	}
 	per, ok := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
-	if !ok {
+	switch {
+	case !has:
+		per = 1
+	case !ok:
 		return 0, fmt.Errorf("bad rate %q: want 50/s, 300/m or 2/h", s)
 	}
-	return v / per, nil
+	perSecond = v / per
+	if err != nil || !(perSecond > 0 && perSecond <= load.MaxRate) { // also NaN
+		return 0, fmt.Errorf("bad rate %q: want a number above 0 and up to %g a second, like 50/s", s, load.MaxRate)
+	}
+	return perSecond, nil
 }
 
-// Validate reports every problem of the configuration at once.
+// Validate reports every problem of the configuration at once. It reads the
+// price table, if there is one, and asks nobody.
 func (c Config) Validate() error {
 	c = c.withDefaults()
+	_, plan := c.plan()
+	_, backoff := stream.ParseBackoff(c.Backoff)
+	_, prices := c.prices()
+	return errors.Join(c.validateTarget(), c.validateCall(), c.validateLoad(), prefixed("--cut", plan), prefixed("--backoff", backoff),
+		c.validateWitness(), c.validateJudge(), prices)
+}
+
+// prefixed puts the flag in front of an error.
+func prefixed(flag string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", flag, err)
+}
+
+func (c Config) validateTarget() error {
+	if c.URL == "" {
+		return errors.New("no target: give the URL of the MCP endpoint, http://127.0.0.1:3000/mcp")
+	}
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("bad target %q: want http://HOST:PORT/PATH or https://…", Redact(c.URL))
+	}
+	_, err := wire.ParseEndpoint(c.URL)
+	return err
+}
+
+func (c Config) validateCall() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-
-	if c.URL == "" {
-		bad("no target: give the URL of the MCP endpoint, http://127.0.0.1:3000/mcp")
-	} else if u, err := url.Parse(c.URL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		bad("bad target %q: want http://HOST:PORT/PATH or https://…", Redact(c.URL))
-	}
 	if c.Tool == "" {
 		bad("no tool: give --tool NAME")
 	}
 	for _, kv := range c.Args {
-		if k, _, ok := strings.Cut(kv, "="); !ok || k == "" {
+		k, v, ok := strings.Cut(kv, "=")
+		if !ok || k == "" {
 			bad("bad --arg %q: want name=value", kv)
 		}
+		errs = append(errs, checkPlaceholders("--arg "+k, v, false))
 	}
+	errs = append(errs, checkPlaceholders("--args-json", c.ArgsJSON, false))
 	if c.ArgsJSON != "" && len(c.Args) > 0 {
 		bad("--arg and --args-json exclude each other: put everything into one of them")
 	}
+	sound := Config{Bearer: c.Bearer}
 	for _, h := range c.Headers {
-		if k, _, ok := strings.Cut(h, ":"); !ok || strings.TrimSpace(k) == "" {
+		if !strings.Contains(h, ":") || headerName(h) == "" {
 			bad("bad --header %q: want 'Name: value'", headerName(h))
+			continue
+		}
+		sound.Headers = append(sound.Headers, h)
+		if strings.EqualFold(headerName(h), "Authorization") && c.Bearer != "" {
+			bad("--bearer and --header Authorization exclude each other")
 		}
 	}
-	if c.Protocol != "auto" && c.Protocol != "2026-07-28" {
-		bad("--protocol %s: this version speaks 2026-07-28 (or auto)", c.Protocol)
+	for _, f := range authHeaders(sound) {
+		errs = append(errs, wire.CheckField(wire.Field(f)), checkPlaceholders("--header "+f.Name, f.Value, true))
+	}
+	if c.Protocol != "auto" && c.Protocol != mcp.Version {
+		bad("--protocol %s: this version speaks %s (or auto)", c.Protocol, mcp.Version)
 	}
 	if c.HTTP != "1.1" {
 		bad("--http %s: this version speaks HTTP 1.1", c.HTTP)
-	}
-	errs = append(errs, c.validateLoad(), c.validateJudge())
-	if _, err := c.plan(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := stream.ParseBackoff(c.Backoff); err != nil {
-		bad("--backoff: %w", err)
 	}
 	return errors.Join(errs...)
 }
 
 func (c Config) validateLoad() error {
 	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if c.Rate != "" {
 		if c.Streams > 0 {
-			errs = append(errs, errors.New("--rate and --streams exclude each other: --rate starts calls at a pace, --streams holds a number of them"))
+			bad("--rate and --streams exclude each other: --rate starts calls at a pace, --streams holds a number of them")
 		}
-		if _, err := ParseRate(c.Rate); err != nil {
-			errs = append(errs, fmt.Errorf("--rate: %w", err))
+		_, err := ParseRate(c.Rate)
+		errs = append(errs, prefixed("--rate", err))
+	}
+	for _, f := range c.Fields() {
+		switch v := f.Value.Interface().(type) {
+		case int:
+			if v < 0 {
+				bad("--%s %d: want 0 or more", f.Name, v)
+			}
+		case time.Duration:
+			if v < 0 {
+				bad("--%s %s: want a positive duration", f.Name, v)
+			}
 		}
 	}
-	for name, v := range map[string]int{"streams": c.Streams, "calls": c.Calls, "max-streams": c.MaxStreams, "reissue": c.Reissue, "clean": c.Clean} {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("--%s %d: want 0 or more", name, v))
-		}
-	}
-	for name, v := range map[string]time.Duration{"duration": c.Duration, "ramp": c.Ramp, "tail-delay": c.TailDelay, "metrics-interval": c.MetricsInterval,
-		"stop-within": c.StopWithin, "notice-within": c.NoticeWithin, "watch": c.Watch, "drain": c.Drain, "timeout": c.Timeout, "connect-timeout": c.ConnectTimeout} {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("--%s %s: want a positive duration", name, v))
-		}
+	if most := load.MaxStreams; max(c.Streams, c.MaxStreams) > most {
+		bad("--streams and --max-streams: want at most %d", most)
 	}
 	if c.Duration > 0 && c.Ramp > c.Duration {
-		errs = append(errs, fmt.Errorf("--ramp %s is longer than --duration %s", c.Ramp, c.Duration))
+		bad("--ramp %s is longer than --duration %s", c.Ramp, c.Duration)
 	}
 	return errors.Join(errs...)
 }
 
-func (c Config) validateJudge() error {
+func (c Config) validateWitness() error {
 	var errs []error
 	patterns := len(c.LogWork) + len(c.LogStop) + len(c.LogDone) + len(c.LogEffect)
 	if len(c.Log) > 0 && patterns == 0 {
@@ -228,8 +258,17 @@ func (c Config) validateJudge() error {
 	if c.Metrics == "" && len(c.Metric) > 0 {
 		errs = append(errs, errors.New("--metric needs --metrics URL"))
 	}
-	if c.StopWithin > 0 && c.Watch > 0 && c.Watch <= c.StopWithin {
+	return errors.Join(errs...)
+}
+
+func (c Config) validateJudge() error {
+	var errs []error
+	if c.StopWithin > 0 && c.Watch <= c.StopWithin {
 		errs = append(errs, fmt.Errorf("--watch %s is not longer than --stop-within %s", c.Watch, c.StopWithin))
+	}
+	for _, text := range c.Thresholds {
+		_, err := metric.ParseThreshold(text)
+		errs = append(errs, prefixed("--threshold", err))
 	}
 	return errors.Join(errs...)
 }

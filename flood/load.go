@@ -19,8 +19,9 @@ func (r *run) cleanCalls(ctx context.Context, role history.Role, n int, caller *
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			_, end := caller.Call(history.Ref{Role: role, Call: uint64(i + 1)}, r.clock.Now())
-			out[i] = *end
+			if _, end := caller.Call(history.Ref{Role: role, Call: uint64(i + 1)}, r.clock.Now()); end != nil { // nil: the run was ended first
+				out[i] = *end
+			}
 		})
 	}
 	stop := context.AfterFunc(ctx, caller.Drop)

@@ -2,9 +2,12 @@ package flood
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,25 +40,27 @@ func (c Config) prices() (results.Prices, error) {
 }
 
 // AddPrices reads texts of the form UNIT=AMOUNT into p; they win over what is
-// there.
+// there. It reports every problem at once.
 func AddPrices(p *results.Prices, texts []string) error {
 	if p.PerUnit == nil {
 		p.PerUnit = map[string]float64{}
 	}
+	var errs []error
 	for _, kv := range texts {
 		unit, text, ok := strings.Cut(kv, "=")
 		amount, err := strconv.ParseFloat(text, 64)
 		if !ok || err != nil || unit == "" {
-			return fmt.Errorf("bad --price %q: want UNIT=AMOUNT, for example step=0.002", kv)
+			errs = append(errs, fmt.Errorf("bad --price %q: want UNIT=AMOUNT, for example step=0.002", kv))
+			continue
 		}
 		p.PerUnit[unit] = amount
 	}
-	for unit, amount := range p.PerUnit {
-		if amount < 0 || math.IsNaN(amount) || math.IsInf(amount, 0) {
-			return fmt.Errorf("price of %s is %v: want 0 or more", unit, amount)
+	for _, unit := range slices.Sorted(maps.Keys(p.PerUnit)) {
+		if amount := p.PerUnit[unit]; amount < 0 || math.IsNaN(amount) || math.IsInf(amount, 0) {
+			errs = append(errs, fmt.Errorf("price of %s is %v: want 0 or more", unit, amount))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // secrets are the texts that must never be kept.
@@ -64,9 +69,14 @@ func (c Config) secrets() []string {
 	if c.Bearer != "" {
 		out = append(out, c.Bearer)
 	}
-	for _, h := range c.Headers {
-		if _, v, _ := strings.Cut(h, ":"); secretHeader(headerName(h)) && strings.TrimSpace(v) != "" {
-			out = append(out, strings.TrimSpace(v))
+	for _, f := range authHeaders(Config{Headers: c.Headers}) {
+		if !secretHeader(f.Name) || f.Value == "" {
+			continue
+		}
+		out = append(out, f.Value)
+		// Servers log the credentials without their scheme too.
+		if _, credentials, ok := strings.Cut(f.Value, " "); ok && strings.HasSuffix(strings.ToLower(f.Name), "authorization") {
+			out = append(out, strings.TrimSpace(credentials))
 		}
 	}
 	return out

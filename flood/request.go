@@ -32,24 +32,14 @@ type arguments struct {
 
 var placeholder = regexp.MustCompile(`\{\{\s*\.?(\w*)\s*\}\}`)
 
-// newRequests checks everything that can be checked before the first call.
+// newRequests makes requests of a valid configuration. It checks what only the
+// tool can tell: the arguments.
 func newRequests(cfg Config, nonce history.Nonce, endpoint wire.Endpoint, tool mcp.Tool) (*requests, error) {
 	r := &requests{nonce: nonce, endpoint: endpoint, tool: tool, json: cfg.ArgsJSON, headers: authHeaders(cfg)}
 	r.client = json.RawMessage(fmt.Sprintf(`{"name":"mcpflood","version":%q}`, Version()))
 	for _, kv := range cfg.Args {
 		k, v, _ := strings.Cut(kv, "=")
 		r.pairs = append(r.pairs, [2]string{k, v})
-		if err := checkPlaceholders("--arg "+k, v, false); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkPlaceholders("--args-json", cfg.ArgsJSON, false); err != nil {
-		return nil, err
-	}
-	for _, h := range r.headers {
-		if err := checkPlaceholders("--header "+h.Name, h.Value, true); err != nil {
-			return nil, err
-		}
 	}
 	sample := history.Ref{Call: 1, Attempt: 1}
 	args, err := r.arguments(sample)
@@ -96,7 +86,7 @@ func (r *requests) fill(text string, ref history.Ref) string {
 		return text
 	}
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
-		switch strings.Trim(p, "{}. \t") {
+		switch placeholder.FindStringSubmatch(p)[1] {
 		case "Call":
 			return ref.Whole().String()
 		case "Marker":

@@ -176,9 +176,14 @@ func (c Config) masked() Config {
 	return c
 }
 
+// headerName is the name in front of the colon; where that is missing, the first
+// word: what follows may be a secret.
 func headerName(h string) string {
-	name, _, _ := strings.Cut(h, ":")
-	return strings.TrimSpace(name)
+	name, _, ok := strings.Cut(h, ":")
+	if name = strings.TrimSpace(name); !ok {
+		name, _, _ = strings.Cut(name, " ")
+	}
+	return name
 }
 
 // secretHeader tells headers whose values are never shown.
@@ -194,7 +199,7 @@ func Redact(raw string) string {
 		return ""
 	}
 	u, err := url.Parse(raw)
-	if err != nil {
+	if err != nil || strings.Contains(u.Opaque, "@") { // user:password@host, without a scheme
 		return Masked
 	}
 	if u.User != nil {

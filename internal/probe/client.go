@@ -61,7 +61,7 @@ func (c *Client) Ask(ctx context.Context, call mcp.Call) (*Answer, error) {
 	fields := append(call.Headers(), c.Headers...)
 	req, err := wire.AppendRequest(nil, c.Endpoint, fields, call.Body())
 	if err != nil {
-		return nil, err
+		return nil, &wire.Error{Op: "request", Target: c.Endpoint.Authority, Origin: history.Us, Err: err}
 	}
 	conn, err := c.Dialer.Dial(ctx, c.Endpoint)
 	if err != nil {
