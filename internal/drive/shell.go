@@ -53,9 +53,40 @@ func (s *shell) run() {
 			s.op = opCut
 			s.c.cfg.Dialer.Deep(s.act)
 		case stream.Hold, stream.Close, stream.Abort:
+			s.readToEnd()
 			s.c.leave(s.conn)
 			return
 		}
+	}
+}
+
+// endWait is how long the end of a response is waited for after its result.
+const endWait = 250 * time.Millisecond
+
+// readToEnd reads what follows the result of a call nobody cut: a client that
+// closed at once would answer the server's last bytes with RST, which servers
+// log as an error.
+func (s *shell) readToEnd() {
+	end := s.m.End()
+	if s.conn == nil || end.Cut != nil || end.Result == 0 {
+		return
+	}
+	limit := time.Now().Add(endWait)
+	for !s.resp.Complete() {
+		if err := s.conn.ReadAvailable(limit, s.skip); err != nil && !errors.Is(err, wire.ErrWoken) {
+			return
+		}
+	}
+}
+
+// skip follows the response without looking at it.
+func (s *shell) skip(p []byte) {
+	for {
+		part, n, err := s.resp.Next(p)
+		if err != nil || part.Kind == wire.PartNone || part.Kind == wire.PartExtra {
+			return
+		}
+		p = p[n:]
 	}
 }
 
@@ -174,6 +205,7 @@ func (s *shell) parse(body, p []byte) (leftBody, left []byte) {
 		}
 		switch {
 		case s.m.Over():
+			s.skip(p)
 			return nil, nil
 		case !draining && s.m.Due() != history.StyleNone:
 			return body, p
