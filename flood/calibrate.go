@@ -26,7 +26,7 @@ func (r *run) calibrate(ctx context.Context) error {
 	if timeout == 0 {
 		timeout = cleanTimeout
 	}
-	caller := r.caller(timeout)
+	caller := r.caller(history.Clean, timeout)
 	r.progress.follow(caller)
 	ends := r.cleanCalls(ctx, history.Clean, r.cfg.Clean, caller)
 	if ctx.Err() != nil {

@@ -32,7 +32,7 @@ func (r *run) cleanCalls(ctx context.Context, role history.Role, n int, caller *
 
 // load runs the load itself and everything after it, and returns why it ended.
 func (r *run) load(ctx, inner context.Context) string {
-	caller := r.caller(r.timeout())
+	caller := r.caller(history.Load, r.timeout())
 	r.progress.follow(caller)
 	r.stage("load")
 	var calls sync.WaitGroup
@@ -82,7 +82,7 @@ func (r *run) closing(ctx context.Context) {
 		return
 	}
 	r.stage("closing")
-	caller := r.caller(r.timeout())
+	caller := r.caller(history.Closing, r.timeout())
 	r.cleanCalls(ctx, history.Closing, r.cfg.Clean, caller)
 	r.awaitEvidence(ctx, r.lag()+2*time.Second, func() bool { return true })
 }

@@ -121,6 +121,21 @@ func (r *requests) arguments(ref history.Ref) (*arguments, error) {
 	return out, err
 }
 
+// signal makes the notification that a client of another transport would send
+// to cancel an attempt. It is no request: it has neither id nor result.
+func (r *requests) signal(ref history.Ref) ([]byte, error) {
+	fields := []mcp.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept", Value: "application/json, text/event-stream"},
+		{Name: mcp.HeaderVersion, Value: mcp.Version}, {Name: mcp.HeaderMethod, Value: mcp.MethodCancelled}}
+	for _, h := range r.headers {
+		fields = append(fields, mcp.Field{Name: h.Name, Value: r.fill(h.Value, ref)})
+	}
+	params, err := json.Marshal(map[string]any{"requestId": r.nonce.ID(ref), "reason": "the user left"})
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendRequest(nil, r.endpoint, fields, mcp.AppendNotification(nil, mcp.MethodCancelled, params))
+}
+
 // bytes makes one attempt's HTTP request.
 func (r *requests) bytes(ref history.Ref, state json.RawMessage) ([]byte, error) {
 	args, err := r.arguments(ref)

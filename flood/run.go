@@ -252,13 +252,19 @@ func (r *run) calls(ctx context.Context) (reason string, err error) {
 	return r.load(ctx, inner), nil
 }
 
-// caller makes a Caller for one part of the run.
-func (r *run) caller(timeout time.Duration) *drive.Caller {
-	backoff, _ := stream.ParseBackoff(r.cfg.Backoff) // validated
+// caller makes a Caller for one part of the run. Only load calls are issued
+// again: the others measure and confirm, and a server's Retry-After must not
+// hold up the run.
+func (r *run) caller(role history.Role, timeout time.Duration) *drive.Caller {
+	again := stream.Reissue{}
+	if role == history.Load {
+		again.Max = r.cfg.Reissue
+		again.Backoff, _ = stream.ParseBackoff(r.cfg.Backoff) // validated
+	}
 	return drive.NewCaller(drive.Config{
 		Clock: r.clock, History: r.history, Dialer: r.dialer, Endpoint: r.endpoint, Alarm: r.alarm,
-		Request: r.requests.bytes, Plan: r.plan, Clean: r.clean(),
-		Reissue: stream.Reissue{Max: r.cfg.Reissue, Backoff: backoff},
+		Request: r.requests.bytes, Signal: r.requests.signal, Plan: r.plan, Clean: r.clean(),
+		Reissue: again,
 		Stream:  stream.Config{Nonce: r.nonce, History: r.history, Timeout: timeout, Hold: r.cfg.Watch + r.lag()},
 	})
 }

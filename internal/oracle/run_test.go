@@ -100,6 +100,15 @@ func TestRun(t *testing.T) {
 			s.timed = true
 			s.at(load+300*ms, history.Record{Evidence: &history.Evidence{Source: 1, Kind: history.Work, Units: 1, Ref: ref(2, 1), By: "id", Timed: true, Lo: 50 * time.Hour, Hi: 50*time.Hour + 1}})
 		}, want: history.Pass, found: []string{"clock"}},
+		{name: "a send that was stamped late", sim: func(s *sim) {
+			s.timed = true
+			healthy(s)
+			for _, r := range s.recs {
+				if r.End != nil && r.End.Outcome == history.Delivered && r.End.Ref.Call%4 == 0 {
+					r.End.Sent += 150 * ms // a busy machine: after the first record of the call
+				}
+			}
+		}, want: history.Pass},
 		{name: "slot-leak: refused", sim: func(s *sim) { healthy(s); reissues(s, 3, 503, 0) }, want: history.Fail, found: []string{"slot-leak"}},
 		{name: "two refused re-issues", sim: func(s *sim) { healthy(s); reissues(s, 2, 503, 0) }, want: history.Pass},
 		{name: "slot-leak: slow", sim: func(s *sim) { healthy(s); reissues(s, 3, 200, 2*time.Second) }, want: history.Fail, found: []string{"slot-leak"}},

@@ -266,7 +266,9 @@ func (s *surveyor) learn(a *attempt) {
 		src := s.p.sources.get(it.source)
 		src.lateness = max(src.lateness, it.at-a.end.Result)
 		if it.timed {
-			src.place(it, a.end.Sent, a.end.Result)
+			// Sent is stamped after the write, late on a busy machine: what is
+			// sure is that the server had nothing before the connection stood.
+			src.place(it, a.end.Connected, a.end.Result)
 		}
 	}
 	if a.clean() {
