@@ -20,7 +20,8 @@ func TestMomentText(t *testing.T) {
 		"event(3)": "event(3)", "event+12(3)": "event+12(3)", "bytes(100)": "bytes(100)",
 		"after(2s)": "after(2s)", "after(0s)": "after(0s)", "after(60s)": "after(1m)", "after(1h)": "after(1h)",
 		"uniform(0s,800ms)": "uniform(0s,800ms)", "uniform(0s, 10s)": "uniform(0s,10s)",
-		"exp(20s)": "exp(20s)", "part(0.2,0.9)": "part(0.2,0.9)", "part(0,1.5)": "part(0,1.5)",
+		"exp(20s)": "exp(20s)", "exp(20s,2s)": "exp(20s,2s)", "quiet(60s)": "quiet(1m)", "every(2m)": "every(2m)",
+		"head(20)": "head(20)", "body(1)": "body(1)", "part(0.2,0.9)": "part(0.2,0.9)", "part(0,1.5)": "part(0,1.5)",
 	} {
 		m, err := ParseMoment(in)
 		if err != nil || m.String() != want {
@@ -65,12 +66,13 @@ func TestMomentErrors(t *testing.T) {
 
 func TestClauseText(t *testing.T) {
 	for in, want := range map[string]Clause{
-		"fin@mid":                    {history.Fin, Moment{form: formPhase, phase: history.PhaseMid}, 1},
-		"fin@uniform(0s,800ms):50%":  {history.Fin, Moment{form: formUniform, to: 800 * time.Millisecond}, 0.5},
-		"reset@event+12(3):7%":       {history.Reset, Moment{form: formEvent, event: 3, offset: 12}, 0.07},
-		"half-close@sent:0.5%":       {history.HalfClose, Moment{form: formPhase, phase: history.PhaseSent}, 0.005},
-		"vanish@tail:12.25%":         {history.Vanish, Moment{form: formPhase, phase: history.PhaseTail}, 0.1225},
-		"stall@bytes(100):33.33333%": {history.Stall, Moment{form: formBytes, bytes: 100}, 0.3333333},
+		"fin@mid":                    {Style: history.Fin, Moment: Moment{form: formPhase, phase: history.PhaseMid}, Share: 1},
+		"fin@uniform(0s,800ms):50%":  {Style: history.Fin, Moment: Moment{form: formUniform, to: 800 * time.Millisecond}, Share: 0.5},
+		"reset@event+12(3):7%":       {Style: history.Reset, Moment: Moment{form: formEvent, event: 3, offset: 12}, Share: 0.07},
+		"half-close@sent:0.5%":       {Style: history.HalfClose, Moment: Moment{form: formPhase, phase: history.PhaseSent}, Share: 0.005},
+		"vanish@tail:12.25%":         {Style: history.Vanish, Moment: Moment{form: formPhase, phase: history.PhaseTail}, Share: 0.1225},
+		"stream-reset(NO_ERROR)@mid": {Style: history.StreamReset, Moment: Moment{form: formPhase, phase: history.PhaseMid}, Share: 1, Code: 1},
+		"stall@bytes(100):33.33333%": {Style: history.Stall, Moment: Moment{form: formBytes, bytes: 100}, Share: 0.3333333},
 	} {
 		got, err := ParseClause(in)
 		if err != nil || got != want || got.String() != in {
@@ -78,17 +80,19 @@ func TestClauseText(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"fin":          "want STYLE@MOMENT",
-		"@mid":         "style is missing",
-		"bang@mid":     "unknown style",
-		"fin@":         "bad moment",
-		"fin@mid:30":   "want a percentage",
-		"fin@mid:0%":   "want a percentage",
-		"fin@mid:101%": "want a percentage",
-		"fin@mid:-1%":  "want a percentage",
-		"fin@mid:1e1%": "want a percentage",
-		"fin@mid:%":    "want a percentage",
-		"fin@mid:":     "want a percentage",
+		"fin":                    "want STYLE@MOMENT",
+		"@mid":                   "style is missing",
+		"bang@mid":               "unknown style",
+		"fin@":                   "bad moment",
+		"fin(CANCEL":             "want STYLE@MOMENT",
+		"stream-reset(GONE)@mid": "unknown HTTP/2 error code",
+		"fin@mid:30":             "want a percentage",
+		"fin@mid:0%":             "want a percentage",
+		"fin@mid:101%":           "want a percentage",
+		"fin@mid:-1%":            "want a percentage",
+		"fin@mid:1e1%":           "want a percentage",
+		"fin@mid:%":              "want a percentage",
+		"fin@mid:":               "want a percentage",
 	} {
 		if c, err := ParseClause(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseClause(%q) = %s, %v, want an error with %q", in, c, err, want)
@@ -100,7 +104,7 @@ func genMoment(t *rapid.T) Moment {
 	d := func(label string) time.Duration {
 		return time.Duration(rapid.Int64Range(0, int64(MaxAfter)).Draw(t, label))
 	}
-	switch form(rapid.IntRange(1, 7).Draw(t, "form")) {
+	switch form(rapid.IntRange(1, int(formEvery)).Draw(t, "form")) {
 	case formEvent:
 		return Moment{form: formEvent, event: rapid.IntRange(1, MaxEvents).Draw(t, "n"), offset: rapid.IntRange(0, math.MaxInt32).Draw(t, "k")}
 	case formBytes:
@@ -111,12 +115,28 @@ func genMoment(t *rapid.T) Moment {
 		a, b := d("a"), d("b")
 		return Moment{form: formUniform, from: min(a, b), to: max(a, b)}
 	case formExp:
-		return Moment{form: formExp, from: max(1, d("mean"))}
+		return Moment{form: formExp, from: max(1, d("mean")), to: d("not before")}
+	case formHead:
+		return Moment{form: formHead, bytes: rapid.Int64Range(1, MaxBytes).Draw(t, "bytes")}
+	case formBody:
+		return Moment{form: formBody, bytes: rapid.Int64Range(1, MaxBytes).Draw(t, "bytes")}
+	case formQuiet:
+		return Moment{form: formQuiet, from: max(1, d("quiet"))}
+	case formEvery:
+		return Moment{form: formEvery, from: max(1, d("every"))}
 	case formPart:
 		a, b := rapid.Float64Range(0, MaxPart).Draw(t, "lo"), rapid.Float64Range(0, MaxPart).Draw(t, "hi")
 		return Moment{form: formPart, lo: min(a, b), hi: max(a, b)}
 	}
 	return Moment{form: formPhase, phase: rapid.SampledFrom(history.Phases()).Draw(t, "phase")}
+}
+
+func genClause(t *rapid.T, share float64) Clause {
+	c := Clause{Style: rapid.SampledFrom(history.Styles()).Draw(t, "style"), Moment: genMoment(t), Share: share}
+	if c.Style == history.StreamReset {
+		c.Code = Code(rapid.IntRange(0, len(codes)).Draw(t, "code"))
+	}
+	return c
 }
 
 func genPlan(t *rapid.T) Plan {
@@ -129,7 +149,7 @@ func genPlan(t *rapid.T) Plan {
 		if rapid.Bool().Draw(t, "has share") {
 			share = rapid.Float64Range(1e-12, 1).Draw(t, "share")
 		}
-		p.Clauses = append(p.Clauses, Clause{rapid.SampledFrom(history.Styles()).Draw(t, "style"), genMoment(t), share})
+		p.Clauses = append(p.Clauses, genClause(t, share))
 	}
 	return p
 }
@@ -174,10 +194,10 @@ func TestValidate(t *testing.T) {
 		"fin@mid:30% reset@sent:70%": nil,
 		"fin@mid:33.4% fin@sent:33.3% stall@done:33.3% vanish@tail:0.1%": {"add up to 100.1%"},
 		"fin@mid reset@mid:1%":                 {"add up to 101%"},
-		"stream-reset@mid:1%":                  {"needs HTTP/2"},
-		"notify@mid:1% wrong-signal@mid:1%":    {"needs a stdio server", "use half-close"},
-		"slow@connect:1%":                      {"style slow is not in this version", "phase connect is not in this version"},
-		"fin@event:1% fin@head:1% fin@body:1%": {"write event+12(3)", "phase head", "phase body"},
+		"stream-reset@mid:1% slow@mid:1%":      {"needs HTTP/2", "use stall"},
+		"notify@mid:1% wrong-signal@mid:1%":    {"needs a stdio server"},
+		"wrong-signal@head(3)":                 {"a request that was sent"},
+		"fin@event:1% fin@head:1% fin@body:1%": nil,
 	} {
 		err := mustPlan(t, in).Validate()
 		if (err == nil) != (len(want) == 0) {

@@ -19,6 +19,7 @@ type Clean struct {
 type Cut struct {
 	Clause  int // index into Plan.Clauses
 	Style   history.Style
+	Code    Code // of a stream-reset
 	Trigger Trigger
 }
 
@@ -32,6 +33,9 @@ const (
 	AfterSent               // After has passed since the request's last byte was written
 	AtEvent                 // an event: see Trigger
 	AtBytes                 // Bytes of response body were read, after transfer decoding
+	InRequest               // Bytes of the request's head or body (Phase) were written; Bytes 0: the share Part of it
+	AfterQuiet              // nothing has come for After
+	AtClock                 // the run's clock reaches a multiple of After
 )
 
 // Trigger is a moment resolved for one attempt. It is comparable.
@@ -50,6 +54,7 @@ type Trigger struct {
 	Event  int
 	Offset int
 	Bytes  int64
+	Part   float64
 }
 
 // String is the resolved moment as text: "sent", "after(1.52s)", "event(3)",
@@ -67,6 +72,15 @@ func (t Trigger) String() string {
 		return eventText(t.Event, t.Offset)
 	case AtBytes:
 		return fmt.Sprintf("bytes(%d)", t.Bytes)
+	case InRequest:
+		if t.Bytes == 0 {
+			return fmt.Sprintf("%s at %.2f", t.Phase, t.Part)
+		}
+		return fmt.Sprintf("%s(%d)", t.Phase, t.Bytes)
+	case AfterQuiet:
+		return "quiet(" + durationText(t.After) + ")"
+	case AtClock:
+		return "every(" + durationText(t.After) + ")"
 	}
 	return ""
 }
@@ -111,7 +125,7 @@ func (p Plan) Cut(ref history.Ref, clean Clean) (Cut, bool) {
 		edge += c.Share
 		if u < edge || edge >= 1-shareSlack {
 			v := Draw(p.Seed, ref, purposeMoment)
-			return Cut{Clause: i, Style: c.Style, Trigger: c.Moment.resolve(v, clean, p.TailDelay)}, true
+			return Cut{Clause: i, Style: c.Style, Code: c.Code, Trigger: c.Moment.resolve(v, clean, p.TailDelay)}, true
 		}
 	}
 	return Cut{}, false
@@ -132,11 +146,28 @@ func (m Moment) resolve(v float64, clean Clean, tailDelay time.Duration) Trigger
 	case formUniform:
 		return after(float64(m.from) + v*float64(m.to-m.from))
 	case formExp:
-		return after(-math.Log1p(-v) * float64(m.from))
+		return after(float64(m.to) - math.Log1p(-v)*float64(m.from))
+	case formHead:
+		return Trigger{Kind: InRequest, Phase: history.PhaseHead, Bytes: m.bytes}
+	case formBody:
+		return Trigger{Kind: InRequest, Phase: history.PhaseBody, Bytes: m.bytes}
+	case formQuiet:
+		return Trigger{Kind: AfterQuiet, After: m.from}
+	case formEvery:
+		return Trigger{Kind: AtClock, After: m.from}
 	case formPart:
 		return after((m.lo + v*(m.hi-m.lo)) * float64(clean.Median))
 	}
 	switch m.phase {
+	case history.PhaseHead, history.PhaseBody:
+		return Trigger{Kind: InRequest, Phase: m.phase, Part: v}
+	case history.PhaseEvent:
+		// One draw gives the event and, by what is left of it, the byte: every
+		// event of JSON-RPC is longer than maxInto.
+		n := max(1, clean.Events)
+		at := v * float64(n)
+		event := min(int(at), n-1)
+		return Trigger{Kind: AtEvent, Event: 1 + event, Offset: 1 + int((at-float64(event))*maxInto)}
 	case history.PhaseMid:
 		// mid is between events: never after the last one, where only the
 		// result is still to come, unless there is no other.
@@ -151,6 +182,9 @@ func (m Moment) resolve(v float64, clean Clean, tailDelay time.Duration) Trigger
 	}
 	return Trigger{Kind: AtPhase, Phase: m.phase}
 }
+
+// maxInto is how far into an event the phase event cuts at most.
+const maxInto = 30
 
 // Draw gives a number in [0,1) that depends on nothing but its arguments: the
 // one source of every random decision. A purpose names the decision, so that

@@ -29,12 +29,18 @@ const (
 	formUniform      // uniform(a,b)
 	formExp          // exp(mean)
 	formPart         // part(a,b)
+	formHead         // head(k)
+	formBody         // body(k)
+	formQuiet        // quiet(d)
+	formEvery        // every(d)
 )
 
 // Moment is when an attempt is cut, before it is resolved for one attempt. It
 // is comparable; the zero value is no moment.
 //
-// Timed moments count from the instant the request's last byte was written.
+// Timed moments count from the instant the request's last byte was written;
+// every counts on the run's own clock, so that all attempts it touches are cut
+// together, and quiet from the last byte that came.
 type Moment struct {
 	form     form
 	phase    history.Phase
@@ -46,7 +52,7 @@ type Moment struct {
 }
 
 // forms is what an error tells the user to write.
-const forms = "a phase (sent, headers, mid, tail, done), event(3), event+12(3), after(2s), uniform(0s,10s), exp(20s), part(0.2,0.9) or bytes(100)"
+const forms = "a phase (connect, head, body, sent, headers, mid, event, tail, done), event(3), event+12(3), after(2s), uniform(0s,10s), exp(20s), exp(20s,2s), part(0.2,0.9), bytes(100), head(20), body(10), quiet(60s) or every(2m)"
 
 // String gives the text that [ParseMoment] reads back to the same moment; the
 // empty text for the zero moment.
@@ -63,7 +69,18 @@ func (m Moment) String() string {
 	case formUniform:
 		return "uniform(" + durationText(m.from) + "," + durationText(m.to) + ")"
 	case formExp:
+		if m.to > 0 {
+			return "exp(" + durationText(m.from) + "," + durationText(m.to) + ")"
+		}
 		return "exp(" + durationText(m.from) + ")"
+	case formHead:
+		return fmt.Sprintf("head(%d)", m.bytes)
+	case formBody:
+		return fmt.Sprintf("body(%d)", m.bytes)
+	case formQuiet:
+		return "quiet(" + durationText(m.from) + ")"
+	case formEvery:
+		return "every(" + durationText(m.from) + ")"
 	case formPart:
 		return "part(" + floatText(m.lo) + "," + floatText(m.hi) + ")"
 	}
@@ -71,7 +88,9 @@ func (m Moment) String() string {
 }
 
 // ParseMoment reads a moment: a phase, event(3), event+12(3), after(2s),
-// uniform(0s,10s), exp(20s), part(0.2,0.9) or bytes(100).
+// uniform(0s,10s), exp(20s), exp(20s,2s) (nobody before 2s), part(0.2,0.9),
+// bytes(100), head(20) and body(10) (that many bytes of the request were
+// written), quiet(60s) or every(2m).
 func ParseMoment(s string) (Moment, error) {
 	name, rest, hasArgs := strings.Cut(s, "(")
 	if !hasArgs {
@@ -100,8 +119,12 @@ func parsePhase(s string) (Moment, error) {
 	return Moment{form: formPhase, phase: p}, nil
 }
 
-// arity is how many arguments each form with parentheses takes.
-var arity = map[string]int{"event": 1, "bytes": 1, "after": 1, "exp": 1, "uniform": 2, "part": 2}
+// arity is how many arguments each form with parentheses takes, at least and
+// at most.
+var arity = map[string][2]int{
+	"event": {1, 1}, "bytes": {1, 1}, "after": {1, 1}, "exp": {1, 2}, "uniform": {2, 2}, "part": {2, 2},
+	"head": {1, 1}, "body": {1, 1}, "quiet": {1, 1}, "every": {1, 1},
+}
 
 func parseCall(name string, args []string) (Moment, error) {
 	base, offset, hasOffset := strings.Cut(name, "+")
@@ -109,8 +132,8 @@ func parseCall(name string, args []string) (Moment, error) {
 	switch {
 	case !known, hasOffset && base != "event":
 		return Moment{}, fmt.Errorf("want %s", forms)
-	case len(args) != want:
-		return Moment{}, fmt.Errorf("%s takes %d argument(s), got %d", base, want, len(args))
+	case len(args) < want[0] || len(args) > want[1]:
+		return Moment{}, fmt.Errorf("%s takes %d argument(s), got %d", base, want[0], len(args))
 	}
 	switch base {
 	case "event":
@@ -123,9 +146,9 @@ func parseCall(name string, args []string) (Moment, error) {
 			m.offset, err = parseCount("offset in bytes", offset, math.MaxInt32)
 		}
 		return m, err
-	case "bytes":
+	case "bytes", "head", "body":
 		n, err := parseCount("number of bytes", args[0], MaxBytes)
-		return Moment{form: formBytes, bytes: int64(n)}, err
+		return Moment{form: map[string]form{"bytes": formBytes, "head": formHead, "body": formBody}[base], bytes: int64(n)}, err
 	case "part":
 		return parsePart(args)
 	}
@@ -147,11 +170,15 @@ func parseTimed(base string, args []string) (Moment, error) {
 	switch base {
 	case "after":
 		return Moment{form: formAfter, from: d[0]}, nil
-	case "exp":
+	case "exp", "quiet", "every":
 		if d[0] == 0 {
-			return Moment{}, fmt.Errorf("the mean must be above 0s")
+			return Moment{}, fmt.Errorf("the time of %s must be above 0s", base)
 		}
-		return Moment{form: formExp, from: d[0]}, nil
+		m := Moment{form: map[string]form{"exp": formExp, "quiet": formQuiet, "every": formEvery}[base], from: d[0]}
+		if len(d) > 1 {
+			m.to = d[1]
+		}
+		return m, nil
 	}
 	if d[0] > d[1] {
 		return Moment{}, fmt.Errorf("%s comes after %s: write the earlier time first", args[0], args[1])
@@ -206,3 +233,12 @@ func durationText(d time.Duration) string {
 }
 
 func floatText(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// inRequest reports whether the moment comes before the request is complete.
+func (m Moment) inRequest() bool {
+	switch m.phase {
+	case history.PhaseConnect, history.PhaseHead, history.PhaseBody:
+		return true
+	}
+	return m.form == formHead || m.form == formBody
+}

@@ -15,6 +15,7 @@ type Clause struct {
 	Style  history.Style
 	Moment Moment
 	Share  float64 // of all attempts, above 0 to 1; ParseClause sets 1 if the text has none
+	Code   Code    // of a stream-reset
 }
 
 // shareSlack lets shares add up to 100 % although their binary forms do not.
@@ -30,8 +31,19 @@ func ParseClause(s string) (Clause, error) {
 		return bad("want STYLE@MOMENT[:SHARE], for example fin@mid:30%%")
 	}
 	c := Clause{Share: 1}
+	style, code, hasCode := strings.Cut(style, "(")
 	if err := c.Style.UnmarshalText([]byte(style)); err != nil {
 		return bad("%w", err)
+	}
+	if hasCode {
+		code, ok := strings.CutSuffix(code, ")")
+		if !ok {
+			return bad("the closing parenthesis of the error code is missing")
+		}
+		var err error
+		if c.Code, err = ParseCode(code); err != nil {
+			return bad("%w", err)
+		}
 	}
 	if c.Style == history.StyleNone {
 		return bad("the style is missing: want one of %v", history.Styles())
@@ -54,7 +66,11 @@ func ParseClause(s string) (Clause, error) {
 
 // String gives the text that [ParseClause] reads back to the same clause.
 func (c Clause) String() string {
-	s := c.Style.String() + "@" + c.Moment.String()
+	s := c.Style.String()
+	if c.Code != NoCode {
+		s += "(" + c.Code.String() + ")"
+	}
+	s += "@" + c.Moment.String()
 	if c.Share != 1 {
 		s += ":" + shareText(c.Share)
 	}
@@ -146,19 +162,11 @@ func ParsePlan(s string) (Plan, error) {
 	return p, nil
 }
 
-// notYetStyle and notYetPhase tell why a word that parses cannot be done.
+// notYetStyle tells why a style that parses cannot be done.
 var notYetStyle = map[history.Style]string{
+	history.Notify:      "needs a stdio server, which is not in this version: use fin",
 	history.StreamReset: "needs HTTP/2, which is not in this version: use fin or reset",
 	history.Slow:        "is not in this version: use stall",
-	history.Notify:      "needs a stdio server, which is not in this version: use fin",
-	history.WrongSignal: "is not in this version: use half-close",
-}
-
-var notYetPhase = map[history.Phase]string{
-	history.PhaseConnect: "is not in this version: use sent",
-	history.PhaseHead:    "is not in this version: use sent",
-	history.PhaseBody:    "is not in this version: use sent",
-	history.PhaseEvent:   "needs a place: write event+12(3) for 12 bytes into the third event",
 }
 
 // Validate reports every problem of the plan at once, as one error that
@@ -197,8 +205,11 @@ func (c Clause) problems(i int) []error {
 	if why, ok := notYetStyle[c.Style]; ok {
 		add("style %s %s", c.Style, why)
 	}
-	if why, ok := notYetPhase[c.Moment.phase]; ok {
-		add("phase %s %s", c.Moment.phase, why)
+	if c.Code != NoCode && c.Style != history.StreamReset {
+		add("only stream-reset has an error code")
+	}
+	if early := c.Moment.inRequest(); early && c.Style == history.WrongSignal {
+		add("wrong-signal needs a request that was sent: use sent or later")
 	}
 	return errs
 }

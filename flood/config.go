@@ -43,10 +43,13 @@ type Config struct {
 	Seed       uint64        `flag:"seed" group:"load" usage:"seed of every random decision (default: drawn and printed)"`
 
 	Cuts      []string      `flag:"cut" group:"cut" usage:"STYLE@MOMENT[:SHARE], repeatable; or none (default fin@part(0.1,0.9):50%)"`
+	Profile   string        `flag:"profile" group:"cut" usage:"a named mixture of cuts and re-issues: see mcpflood profiles; flags given beside it win"`
 	TailDelay time.Duration `flag:"tail-delay" group:"cut" usage:"tail: how long after the last progress event (default half the clean gap to the result)"`
 
 	Reissue int    `flag:"reissue" group:"re-issue" usage:"attempts a lost call may get beyond its first"`
 	Backoff string `flag:"backoff" group:"re-issue" usage:"none, fixed(1s) or full-jitter(100ms,5s)" default:"full-jitter(100ms,5s)"`
+	// ReissueSource changes the path of a call that was lost.
+	ReissueSource bool `flag:"reissue-source" group:"re-issue" usage:"re-issue from another loopback address, as after a change of network"`
 
 	Metrics         string        `flag:"metrics" group:"witness" usage:"URL of the server's Prometheus metrics"`
 	Metric          []string      `flag:"metric" group:"witness" usage:"what a metric means: work|inflight|stopped|done|effects=NAME or NAME{label=\"v\"}"`
@@ -90,6 +93,7 @@ const (
 
 // withDefaults fills in what was left open.
 func (c Config) withDefaults() Config {
+	c = c.withProfile()
 	setDefaults(&c)
 	if c.Rate == "" && c.Streams == 0 {
 		c.Streams = defaultStreams
@@ -103,6 +107,26 @@ func (c Config) withDefaults() Config {
 	case len(c.Cuts) == 1 && c.Cuts[0] == NoCuts:
 		c.Cuts = nil
 	}
+	return c
+}
+
+// withProfile fills in what the profile says and no flag does. An unknown
+// profile is left to Validate.
+func (c Config) withProfile() Config {
+	p, err := chaos.FindProfile(c.Profile)
+	if err != nil {
+		return c
+	}
+	if len(c.Cuts) == 0 {
+		c.Cuts = p.Cuts
+	}
+	if c.Reissue == 0 {
+		c.Reissue = p.Reissue
+	}
+	if c.Backoff == "" {
+		c.Backoff = p.Backoff
+	}
+	c.ReissueSource = c.ReissueSource || p.NewSource
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type run struct {
 
 	endpoint wire.Endpoint
 	dialer   *wire.Dialer
+	redialer *wire.Dialer // for re-issues
 	alarm    *drive.Alarm
 	client   *probe.Client
 	server   probe.Server
@@ -113,8 +115,14 @@ func prepare(cfg Config, hooks Hooks) (*run, error) {
 	if r.endpoint, err = wire.ParseEndpoint(cfg.URL); err != nil {
 		return nil, err
 	}
-	if r.dialer, err = r.newDialer(); err != nil {
+	if r.dialer, err = r.newDialer(netip.Addr{}); err != nil {
 		return nil, err
+	}
+	r.redialer = r.dialer
+	if r.cfg.ReissueSource {
+		if r.redialer, err = r.newDialer(otherPath); err != nil {
+			return nil, err
+		}
 	}
 	r.clock = history.NewClock()
 	r.id = r.nonce.String()[:6]
@@ -128,10 +136,13 @@ func prepare(cfg Config, hooks Hooks) (*run, error) {
 	return r, nil
 }
 
+// otherPath is where a client that has changed its network calls from.
+var otherPath = netip.AddrFrom4([4]byte{127, 0, 0, 2})
+
 // newDialer holds the safety rule: only loopback, unless a host was allowed by
 // name.
-func (r *run) newDialer() (*wire.Dialer, error) {
-	conf := wire.DialConfig{Timeout: r.cfg.ConnectTimeout, Insecure: r.cfg.Insecure, LoopbackOnly: true}
+func (r *run) newDialer(from netip.Addr) (*wire.Dialer, error) {
+	conf := wire.DialConfig{Local: from, Timeout: r.cfg.ConnectTimeout, Insecure: r.cfg.Insecure, LoopbackOnly: true}
 	for _, host := range r.cfg.AllowHosts {
 		if strings.EqualFold(host, r.endpoint.Host) {
 			conf.LoopbackOnly = false
@@ -220,7 +231,7 @@ func (r *run) open() error {
 	r.history.Append(history.Record{Run: &history.Run{
 		Schema: history.Schema, ID: r.id, Nonce: r.nonce, Seed: r.seed, Started: r.clock.Started(), Version: Version(),
 		Targets: r.manifest.Targets, Tool: r.tool.Name, Protocol: mcp.Version, HTTP: r.cfg.HTTP, Cuts: r.plan.Texts(),
-		Clean: r.cfg.Clean, Watch: r.cfg.Watch, Notice: r.cfg.NoticeWithin, Streams: r.cfg.Streams,
+		Profile: r.cfg.Profile, Clean: r.cfg.Clean, Watch: r.cfg.Watch, Notice: r.cfg.NoticeWithin, Streams: r.cfg.Streams,
 	}})
 	return results.WriteManifest(r.cfg.Dir, r.manifest)
 }
@@ -262,7 +273,7 @@ func (r *run) caller(role history.Role, timeout time.Duration) *drive.Caller {
 		again.Backoff, _ = stream.ParseBackoff(r.cfg.Backoff) // validated
 	}
 	return drive.NewCaller(drive.Config{
-		Clock: r.clock, History: r.history, Dialer: r.dialer, Endpoint: r.endpoint, Alarm: r.alarm,
+		Clock: r.clock, History: r.history, Dialer: r.dialer, Redialer: r.redialer, Endpoint: r.endpoint, Alarm: r.alarm,
 		Request: r.requests.bytes, Signal: r.requests.signal, Plan: r.plan, Clean: r.clean(),
 		Reissue: again,
 		Stream:  stream.Config{Nonce: r.nonce, History: r.history, Timeout: timeout, Hold: r.cfg.Watch + r.lag()},

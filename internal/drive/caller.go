@@ -22,9 +22,13 @@ type Config struct {
 	Clock    history.Clock
 	History  history.Appender
 	Dialer   *wire.Dialer
+	Redialer *wire.Dialer // for re-issues; nil: Dialer
 	Endpoint wire.Endpoint
 	Alarm    *Alarm
 	Request  Request
+	// Signal makes the bytes of a notifications/cancelled for an attempt, for
+	// cuts in the style wrong-signal.
+	Signal   func(ref history.Ref) ([]byte, error)
 	Plan     chaos.Plan
 	Clean    chaos.Clean // what the clean calls gave; resolves the plan's moments
 	Reissue  stream.Reissue
@@ -71,6 +75,9 @@ type Caller struct {
 
 // NewCaller makes a Caller.
 func NewCaller(cfg Config) *Caller {
+	if cfg.Redialer == nil {
+		cfg.Redialer = cfg.Dialer
+	}
 	c := &Caller{cfg: cfg, ending: make(chan struct{}), open: map[*wire.Conn]struct{}{}}
 	c.dropCtx, c.dropAll = context.WithCancel(context.Background())
 	return c

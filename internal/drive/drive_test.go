@@ -86,7 +86,11 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 			Params: mcp.ToolCall("build_report", json.RawMessage(`{"month":"2026-09"}`)), Meta: mcp.Meta{ProgressToken: nonce.Token(ref)}}
 		return wire.AppendRequest(nil, endpoint, call.Headers(), call.Body())
 	}
-	c := NewCaller(Config{Clock: clock, History: mem, Dialer: dialer, Endpoint: endpoint, Alarm: alarm, Request: request, Plan: plan,
+	signal := func(ref history.Ref) ([]byte, error) {
+		params := json.RawMessage(`{"requestId":"` + nonce.ID(ref) + `"}`)
+		return wire.AppendRequest(nil, endpoint, []mcp.Field{{Name: "Content-Type", Value: "application/json"}}, mcp.AppendNotification(nil, mcp.MethodCancelled, params))
+	}
+	c := NewCaller(Config{Clock: clock, History: mem, Dialer: dialer, Endpoint: endpoint, Alarm: alarm, Request: request, Signal: signal, Plan: plan,
 		Clean:   chaos.Clean{Median: 300 * time.Millisecond, TailGap: 100 * time.Millisecond, Events: 4},
 		Reissue: stream.Reissue{Max: reissue}, Stream: stream.Config{Nonce: nonce, History: mem, Timeout: 20 * time.Second, Hold: 300 * time.Millisecond}})
 	t.Cleanup(func() {
@@ -133,6 +137,14 @@ func TestCutsFireWherePlanned(t *testing.T) {
 		{"reset@event+10(3)", history.PhaseEvent, func(e history.End) bool { return e.Events == 2 }},
 		{"reset@bytes(40)", history.PhaseEvent, func(e history.End) bool { return e.Bytes == 40 }},
 		{"fin@tail", history.PhaseTail, func(e history.End) bool { return e.Events == 4 && e.Cut.C0-e.LastEvent >= 50*time.Millisecond }},
+		{"fin@connect", history.PhaseConnect, func(e history.End) bool { return e.Connected > 0 && e.Sent == 0 }},
+		{"reset@head(20)", history.PhaseHead, func(e history.End) bool { return e.Sent == 0 }},
+		{"fin@head", history.PhaseHead, func(e history.End) bool { return e.Sent == 0 }},
+		{"fin@body(10)", history.PhaseBody, func(e history.End) bool { return e.Sent == 0 && e.FirstByte == 0 }},
+		{"reset@body", history.PhaseBody, func(e history.End) bool { return e.Sent == 0 }},
+		{"reset@event", history.PhaseEvent, func(e history.End) bool { return e.Headers > 0 }},
+		{"fin@quiet(30ms)", history.PhaseSent, func(e history.End) bool { return e.Cut.C0-e.Sent >= 30*time.Millisecond }},
+		{"fin@every(200ms)", history.PhaseMid, func(e history.End) bool { return e.Cut.Due%(200*time.Millisecond) == 0 }},
 		{"fin@after(120ms)", history.PhaseMid, func(e history.End) bool {
 			return e.Cut.C0-e.Sent >= 120*time.Millisecond && e.Cut.Due-e.Sent == 120*time.Millisecond
 		}},
@@ -187,6 +199,17 @@ func TestHalfCloseReadsOn(t *testing.T) {
 	e := s.mem.ends()[history.Ref{Call: 1, Attempt: 1}]
 	if e.Cut == nil || e.After == nil || e.After.How == "" {
 		t.Errorf("end %+v, after %+v: want the server's reaction recorded", e, e.After)
+	}
+}
+
+func TestWrongSignalKeepsTheStream(t *testing.T) {
+	s := newStage(t, target.Config{}, "wrong-signal@event(2)", 0)
+	if c := s.call(1); c.Outcome != "delivered" {
+		t.Errorf("the call ended %+v: a stateless server does not heed the notification", c)
+	}
+	e := s.mem.ends()[history.Ref{Call: 1, Attempt: 1}]
+	if e.Outcome != history.Delivered || e.Cut == nil || e.Cut.Style != history.WrongSignal || e.After == nil || e.After.Result == 0 {
+		t.Errorf("end %+v, cut %+v, after %+v", e, e.Cut, e.After)
 	}
 }
 

@@ -117,7 +117,11 @@ func (s *shell) send(state json.RawMessage) {
 		s.m.Failed(s.now(), history.Us, err)
 		return
 	}
-	conn, err := cfg.Dialer.Dial(s.c.dropCtx, cfg.Endpoint)
+	dialer := cfg.Dialer
+	if s.m.End().Ref.Attempt > 1 {
+		dialer = cfg.Redialer
+	}
+	conn, err := dialer.Dial(s.c.dropCtx, cfg.Endpoint)
 	if err != nil {
 		s.fail(err)
 		return
@@ -125,13 +129,28 @@ func (s *shell) send(state json.RawMessage) {
 	s.conn = conn
 	s.c.enter(s.conn)
 	s.m.Connected(s.now())
-	if err := s.conn.Write(req, time.Now().Add(writeTimeout)); err != nil && wire.OriginOf(err) != history.Peer {
+	if s.m.Due() == history.StyleNone {
+		s.write(req)
+	}
+}
+
+// write hands the request to the kernel, as much of it as the plan wants.
+func (s *shell) write(req []byte) {
+	head := bytes.Index(req, endOfHead) + len(endOfHead)
+	n := s.m.Writable(head, len(req)-head)
+	if err := s.conn.Write(req[:n], time.Now().Add(writeTimeout)); err != nil && wire.OriginOf(err) != history.Peer {
 		s.fail(err)
+		return
+	}
+	if n < len(req) {
+		s.m.Paused(s.now())
 		return
 	}
 	// A peer that has closed already may have answered first: read on.
 	s.m.Sent(s.now())
 }
+
+var endOfHead = []byte("\r\n\r\n")
 
 // writeTimeout bounds how long a request may wait for a server that does not
 // read.
@@ -180,7 +199,7 @@ func (s *shell) peerEnded(err error) {
 // a cut that is due between them it stops: what is left is drained (read for a
 // result only) or, where reading goes on after the cut, kept.
 func (s *shell) feed(p []byte) {
-	s.m.FirstByte(s.now())
+	s.m.Arrived(s.now())
 	body, rest := s.parse(nil, p)
 	if len(body)+len(rest) == 0 {
 		return
@@ -270,10 +289,39 @@ func (s *shell) carryOut(style history.Style) (done wire.Cut, fallback history.S
 		done, err = s.conn.Stall(s.now, s.drain)
 	case history.Vanish:
 		return s.vanish()
+	case history.WrongSignal:
+		done, err = s.wrongSignal()
 	default:
 		panic("drive: invariant: the plan holds only styles that this wire can do, not " + style.String())
 	}
 	return done, history.StyleNone, err
+}
+
+// signalTimeout bounds the wait for an answer to a notification; it proves
+// nothing either way.
+const signalTimeout = 2 * time.Second
+
+// wrongSignal posts notifications/cancelled for this attempt on a connection of
+// its own and leaves the stream alone. Over HTTP nobody is required to heed it
+// (basic/patterns/cancellation, "Transport-Specific Cancellation").
+func (s *shell) wrongSignal() (wire.Cut, error) {
+	cfg := &s.c.cfg
+	req, err := cfg.Signal(s.m.End().Ref)
+	if err != nil {
+		return wire.Cut{}, err
+	}
+	conn, err := cfg.Dialer.Dial(s.c.dropCtx, cfg.Endpoint)
+	if err != nil {
+		return wire.Cut{}, err
+	}
+	done := wire.Cut{C0: s.now()}
+	err = conn.Write(req, time.Now().Add(signalTimeout))
+	done.C1 = s.now()
+	s.c.held.Go(func() {
+		defer conn.Close()
+		_ = conn.ReadAvailable(time.Now().Add(signalTimeout), func([]byte) {})
+	})
+	return done, err
 }
 
 // vanish waits a little for the send queue to empty; where the connection

@@ -116,7 +116,39 @@ func (a *Attempt) RequestState() []byte { return a.requestState }
 // Connected says that the connection stands.
 func (a *Attempt) Connected(now time.Duration) {
 	a.end.Connected = now
+	if a.at(history.PhaseConnect) {
+		a.due = now
+		a.fire(causePlan)
+		return
+	}
 	a.state = writing
+}
+
+// Writable is how much of a request of that head and body may be written: all
+// of it, unless its cut comes inside. Then the shell calls Paused once the last
+// of these bytes was handed to the kernel, instead of Sent.
+func (a *Attempt) Writable(head, body int) int {
+	if a.style == history.StyleNone || a.trigger.Kind != chaos.InRequest {
+		return head + body
+	}
+	before, part := 0, head
+	if a.trigger.Phase == history.PhaseBody {
+		before, part = head, body
+	}
+	k := int(min(a.trigger.Bytes, int64(part)))
+	if k == 0 {
+		k = 1 + int(a.trigger.Part*float64(part-1))
+	}
+	if k >= part {
+		return head + body // its moment never comes
+	}
+	return before + k
+}
+
+// Paused says that the request was written as far as Writable allowed.
+func (a *Attempt) Paused(now time.Duration) {
+	a.due = now
+	a.fire(causePlan)
 }
 
 // Sent says that the request's last byte was handed to the kernel.
@@ -125,8 +157,10 @@ func (a *Attempt) Sent(now time.Duration) {
 	a.state = waiting
 	switch t := a.trigger; {
 	case a.style == history.StyleNone:
-	case t.Kind == chaos.AfterSent:
+	case t.Kind == chaos.AfterSent, t.Kind == chaos.AfterQuiet:
 		a.due = now + t.After
+	case t.Kind == chaos.AtClock:
+		a.due = (now/t.After + 1) * t.After
 	case a.at(history.PhaseSent):
 		a.due = now
 	case a.at(history.PhaseTail) && t.Event == 0:
@@ -165,7 +199,8 @@ func (a *Attempt) Next(now time.Duration) Step {
 		return Step{Do: Cut, Style: a.style}
 	}
 	if a.due != 0 && (limit == 0 || a.due <= limit) {
-		return Step{Do: Wait, Until: a.due, Exact: true}
+		// A quiet time begins anew with every byte: no alarm is worth it.
+		return Step{Do: Wait, Until: a.due, Exact: a.trigger.Kind != chaos.AfterQuiet}
 	}
 	return Step{Do: Wait, Until: limit}
 }
@@ -207,8 +242,12 @@ const (
 
 func (a *Attempt) fire(cause string) {
 	a.phase, a.cause = a.where(), cause
-	if cause == causePlan && a.at(history.PhaseTail) {
+	switch {
+	case cause != causePlan:
+	case a.at(history.PhaseTail):
 		a.phase = history.PhaseTail // only the plan knows, where no progress shows it
+	case a.at(history.PhaseConnect), a.trigger.Kind == chaos.InRequest:
+		a.phase = a.trigger.Phase
 	}
 	a.state = firing
 }
@@ -371,7 +410,7 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 	if a.sealed() {
 		return
 	}
-	a.FirstByte(now)
+	a.Arrived(now)
 	a.end.Headers, a.end.Status, a.end.RetryAfter = now, h.Status, h.RetryAfter
 	if a.state == waiting {
 		a.state = reading
@@ -396,10 +435,16 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 	}
 }
 
-// FirstByte says that the first byte of the response arrived.
-func (a *Attempt) FirstByte(now time.Duration) {
-	if a.end.FirstByte == 0 && !a.sealed() {
+// Arrived says that bytes of the response arrived.
+func (a *Attempt) Arrived(now time.Duration) {
+	if a.sealed() {
+		return
+	}
+	if a.end.FirstByte == 0 {
 		a.end.FirstByte = now
+	}
+	if a.trigger.Kind == chaos.AfterQuiet && a.state != firing && a.end.Cut == nil {
+		a.due = now + a.trigger.After
 	}
 }
 

@@ -172,7 +172,7 @@ func (p *player) input(s string) error {
 	case "sent":
 		p.a.Sent(p.now)
 	case "first":
-		p.a.FirstByte(p.now)
+		p.a.Arrived(p.now)
 	case "head":
 		h, err := parseHead(rest)
 		if err != nil {

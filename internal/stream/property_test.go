@@ -228,7 +228,7 @@ func (m *mess) event() {
 		}
 		m.body = m.body[took:]
 	case 11:
-		a.FirstByte(m.now)
+		a.Arrived(m.now)
 	}
 }
 
