@@ -85,6 +85,9 @@ func (t Trigger) String() string {
 	return ""
 }
 
+// Named is the phase that the trigger asks for by name; none for others.
+func (t Trigger) Named() history.Phase { return t.Phase }
+
 // Expected is about how long after its request was sent an attempt gets cut,
 // if it behaves like a clean one.
 func (t Trigger) Expected(clean Clean) time.Duration {
@@ -167,12 +170,12 @@ func (m Moment) resolve(v float64, clean Clean, tailDelay time.Duration) Trigger
 		n := max(1, clean.Events)
 		at := v * float64(n)
 		event := min(int(at), n-1)
-		return Trigger{Kind: AtEvent, Event: 1 + event, Offset: 1 + int((at-float64(event))*maxInto)}
+		return Trigger{Kind: AtEvent, Phase: m.phase, Event: 1 + event, Offset: 1 + int((at-float64(event))*maxInto)}
 	case history.PhaseMid:
 		// mid is between events: never after the last one, where only the
 		// result is still to come, unless there is no other.
 		n := max(1, clean.Events-1)
-		return Trigger{Kind: AtEvent, Event: 1 + min(int(v*float64(n)), n-1)}
+		return Trigger{Kind: AtEvent, Phase: m.phase, Event: 1 + min(int(v*float64(n)), n-1)}
 	case history.PhaseTail:
 		if tailDelay < 0 {
 			tailDelay = clean.TailGap / 2

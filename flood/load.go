@@ -36,8 +36,13 @@ func (r *run) load(ctx, inner context.Context) string {
 	r.progress.follow(caller)
 	r.stage("load")
 	var calls sync.WaitGroup
-	over := r.startLoad(ctx, caller, &calls)
-	reason := r.awaitLoad(ctx, over)
+	reason := ""
+	if r.direct != nil {
+		reason = r.runDirector(ctx, caller, &calls)
+	} else {
+		over := r.startLoad(ctx, caller, &calls)
+		reason = r.awaitLoad(ctx, over)
+	}
 
 	r.stage("drain")
 	caller.NoReissues()

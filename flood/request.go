@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/drive"
 	"github.com/mcpflood/mcpflood/internal/mcp"
 	"github.com/mcpflood/mcpflood/internal/wire"
 )
@@ -49,7 +50,7 @@ func newRequests(cfg Config, nonce history.Nonce, endpoint wire.Endpoint, tool m
 	if !strings.Contains(fmt.Sprint(r.pairs, r.json), "{{") {
 		r.fixed = args
 	}
-	_, err = r.bytes(sample, nil)
+	_, err = r.bytes(drive.Ask{Ref: sample, ID: sample})
 	return r, err
 }
 
@@ -137,13 +138,14 @@ func (r *requests) signal(ref history.Ref) ([]byte, error) {
 }
 
 // bytes makes one attempt's HTTP request.
-func (r *requests) bytes(ref history.Ref, state json.RawMessage) ([]byte, error) {
+func (r *requests) bytes(ask drive.Ask) ([]byte, error) {
+	ref := ask.Ref
 	args, err := r.arguments(ref)
 	if err != nil {
 		return nil, err
 	}
 	call := mcp.Call{
-		ID:     mcp.StringID(r.nonce.ID(ref)),
+		ID:     mcp.StringID(r.nonce.ID(ask.ID)),
 		Method: mcp.MethodToolsCall,
 		Name:   r.tool.Name,
 		Params: mcp.ToolCall(r.tool.Name, args.json),
@@ -155,12 +157,18 @@ func (r *requests) bytes(ref history.Ref, state json.RawMessage) ([]byte, error)
 		},
 		ParamHeaders: args.headers,
 	}
-	if state != nil {
-		call.Params = mcp.Retry(call.Params, state, nil)
+	if ask.State != nil {
+		call.Params = mcp.Retry(call.Params, ask.State, nil)
+	}
+	if ask.Variant == history.VariantJSON {
+		call.Meta.ProgressToken = ""
 	}
 	fields := append(call.Headers(),
 		mcp.Field{Name: "traceparent", Value: call.Meta.Traceparent},
 		mcp.Field{Name: "baggage", Value: call.Meta.Baggage})
+	if ask.Variant == history.VariantGzip {
+		fields = append(fields, mcp.Field{Name: "Accept-Encoding", Value: "gzip"})
+	}
 	for _, h := range r.headers {
 		fields = append(fields, mcp.Field{Name: h.Name, Value: r.fill(h.Value, ref)})
 	}

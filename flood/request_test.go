@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpflood/mcpflood/history"
+	"github.com/mcpflood/mcpflood/internal/drive"
 	"github.com/mcpflood/mcpflood/internal/mcp"
 	"github.com/mcpflood/mcpflood/internal/wire"
 )
@@ -78,7 +79,7 @@ func maker(t *testing.T, c Config) (*requests, error) {
 
 func make1(t *testing.T, r *requests, ref history.Ref, state json.RawMessage) sent {
 	t.Helper()
-	b, err := r.bytes(ref, state)
+	b, err := r.bytes(drive.Ask{Ref: ref, ID: ref, State: state})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,7 @@ type run struct {
 	eyes     []*eye
 	budget   history.Budget
 
+	direct               Director // nil: the load is the configuration's
 	progress             *progress
 	dropped, droppedKept atomic.Int64 // arrivals that could not start: not yet, and already in the record
 }
@@ -69,6 +70,15 @@ type run struct {
 // stops new calls; everything begun is settled and written all the same. An
 // error means that there is no result: see the Err variables for the kinds.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Outcome, error) {
+	return RunDirected(ctx, cfg, hooks, nil)
+}
+
+// RunDirected is Run with a load that direct makes call by call; rates, streams
+// and cuts of the configuration do not count then.
+func RunDirected(ctx context.Context, cfg Config, hooks Hooks, direct Director) (*Outcome, error) {
+	if direct != nil {
+		cfg.Cuts = []string{NoCuts}
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -76,6 +86,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.direct = direct
 	defer r.alarm.Close()
 	if err := r.meet(ctx); err != nil {
 		return nil, err

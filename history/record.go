@@ -82,14 +82,31 @@ type Budget struct {
 type Planned struct {
 	Clause int    `json:"clause"`
 	Style  Style  `json:"style"`
-	Moment string `json:"moment"` // resolved: "after(1.52s)", "event(3)", "sent"
+	Moment string `json:"moment"`          // resolved: "after(1.52s)", "event(3)", "sent"
+	Phase  Phase  `json:"phase,omitempty"` // asked for by name
+	Code   uint32 `json:"code,omitempty"`  // of a stream-reset
 }
+
+// Variants of a request. The default asks for progress, so that servers stream.
+const (
+	VariantJSON = "json" // no progress token: servers may answer plain JSON
+	VariantGzip = "gzip" // compressed answers are accepted
+)
+
+// Probes: attempts that another client meddles with, on purpose.
+const (
+	ProbeCancelAny = "cancel-any" // another client posts a cancel for this one's id
+	ProbeSharedID  = "shared-id"  // another client uses the same id at the same time
+)
 
 // Start is written when an attempt begins: just before it dials.
 type Start struct {
 	Ref      Ref           `json:"ref"`
 	Tool     string        `json:"tool,omitempty"` // empty: the run's
 	Instance int           `json:"instance,omitempty"`
+	Variant  string        `json:"variant,omitempty"` // of the request
+	HTTP     string        `json:"http,omitempty"`    // empty: the run's
+	Probe    string        `json:"probe,omitempty"`
 	Intended time.Duration `json:"intended_ns"` // planned start; for a re-issue the end of its backoff
 	Begun    time.Duration `json:"begun_ns"`
 	Planned  *Planned      `json:"planned,omitempty"`

@@ -65,8 +65,8 @@ func (o *ours) caller(plan chaos.Plan, record history.Appender, clock history.Cl
 	}
 	nonce := history.NewNonce()
 	return drive.NewCaller(drive.Config{Clock: clock, History: record, Dialer: dialer, Endpoint: endpoint, Alarm: alarm, Plan: plan,
-		Request: func(ref history.Ref, _ json.RawMessage) ([]byte, error) {
-			c := body(nonce, ref)
+		Request: func(ask drive.Ask) ([]byte, error) {
+			c := body(nonce, ask.Ref)
 			return wire.AppendRequest(nil, endpoint, c.Headers(), c.Body())
 		},
 		Stream: stream.Config{Nonce: nonce, History: record, Timeout: time.Hour},

@@ -13,9 +13,29 @@ import (
 	"github.com/mcpflood/mcpflood/internal/wire"
 )
 
-// Request makes the bytes of one attempt. state is what an input_required
-// answer of the attempt before asked to be echoed, or nil.
-type Request func(ref history.Ref, state json.RawMessage) ([]byte, error)
+// Ask is what a request is made for.
+type Ask struct {
+	Ref     history.Ref
+	ID      history.Ref // whose JSON-RPC id it carries: its own, but in a probe
+	Variant string
+	// State is what an input_required answer of the attempt before asked to be
+	// echoed, or nil.
+	State json.RawMessage
+}
+
+// Request makes the bytes of one attempt.
+type Request func(Ask) ([]byte, error)
+
+// Act is a call made on purpose: what the plan decides for others is given.
+type Act struct {
+	Cut     *chaos.Cut // of its first attempt; nil: it is left alone
+	Variant string
+	Probe   string
+	ID      history.Ref // use this attempt's id; zero: its own
+	// First is called once, on another goroutine, when the first event came
+	// (JSON: the first byte of the body); nil: nobody waits for it.
+	First func(at time.Duration)
+}
 
 // Config is what a Caller needs. All fields but Clean are fixed for its life.
 type Config struct {
@@ -116,6 +136,7 @@ type call struct {
 	due time.Duration
 	// state is what the next attempt must echo after an input_required answer.
 	state json.RawMessage
+	act   *Act // nil: the plan decides
 	s     *shell
 	end   *history.End // of the last attempt
 
@@ -130,7 +151,16 @@ type call struct {
 // The calling goroutine only waits, on its smallest stack: ten thousand calls do
 // so at once. Whatever needs a deeper one runs elsewhere meanwhile.
 func (c *Caller) Call(ref history.Ref, intended time.Duration) (*history.Call, *history.End) {
-	k := &call{c: c, ref: ref.Whole().Next(), due: intended}
+	return c.run(ref, intended, nil)
+}
+
+// Act is Call for a call made on purpose.
+func (c *Caller) Act(ref history.Ref, intended time.Duration, act Act) (*history.Call, *history.End) {
+	return c.run(ref, intended, &act)
+}
+
+func (c *Caller) run(ref history.Ref, intended time.Duration, act *Act) (*history.Call, *history.End) {
+	k := &call{c: c, ref: ref.Whole().Next(), due: intended, act: act}
 	k.rec = history.Call{Ref: ref.Whole(), Outcome: "failed", Intended: intended}
 	c.live.Calls.Add(1)
 	begin, next := k.begin, k.next
@@ -148,11 +178,11 @@ func (c *Caller) Call(ref history.Ref, intended time.Duration) (*history.Call, *
 
 // begin starts the next attempt: its record, its dial, its request.
 func (k *call) begin() {
-	k.s = k.c.begin(k.ref, k.due)
+	k.s = k.c.begin(k.ref, k.due, k.act)
 	k.c.live.Attempts.Add(1)
 	k.c.live.Open.Add(1)
-	k.s.send(k.state)
-	k.state = nil
+	k.s.ask.State, k.state = k.state, nil
+	k.s.send()
 }
 
 // next closes the attempt that is over for its call, and decides how the call
@@ -243,19 +273,41 @@ func (c *Caller) tally(end *history.End) {
 	}
 }
 
-func (c *Caller) begin(ref history.Ref, intended time.Duration) *shell {
+func (c *Caller) begin(ref history.Ref, intended time.Duration, act *Act) *shell {
 	start := history.Start{Ref: ref, Instance: c.cfg.Instance, Intended: intended}
-	var cut *chaos.Cut
-	if d, ok := c.cfg.Plan.Cut(ref, c.cfg.Clean); ok {
-		cut = &d
-		start.Planned = &history.Planned{Clause: d.Clause, Style: d.Style, Moment: d.Trigger.String()}
+	s := newShell(c)
+	s.ask = Ask{Ref: ref, ID: ref}
+	cut := c.decide(ref, act)
+	if act != nil {
+		s.first = act.First
+		s.ask.Variant, start.Variant, start.Probe = act.Variant, act.Variant, act.Probe
+		if !act.ID.IsZero() {
+			s.ask.ID = act.ID
+		}
+	}
+	if cut != nil {
+		start.Planned = &history.Planned{Clause: cut.Clause, Style: cut.Style, Moment: cut.Trigger.String(), Phase: cut.Trigger.Named(), Code: cut.Code.Wire()}
 	}
 	start.Begun = c.cfg.Clock.Now()
 	sampled := ref.Role == history.Load && (ref.Call <= sampleFirst || chaos.Draw(c.cfg.Plan.Seed, ref, "sample") < sampleShare)
-	s := newShell(c)
 	s.m = stream.New(&c.cfg.Stream, &start, cut, sampled)
+	s.m.Expect(s.ask.ID)
 	c.cfg.History.Append(history.Record{Start: &start})
 	return s
+}
+
+// decide is the cut of an attempt, nil for none.
+func (c *Caller) decide(ref history.Ref, act *Act) *chaos.Cut {
+	if act != nil {
+		if ref.Attempt > 1 {
+			return nil
+		}
+		return act.Cut
+	}
+	if d, ok := c.cfg.Plan.Cut(ref, c.cfg.Clean); ok {
+		return &d
+	}
+	return nil
 }
 
 func (c *Caller) enter(conn *wire.Conn) {

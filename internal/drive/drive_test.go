@@ -81,7 +81,8 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 	}
 	mem := &memory{}
 	nonce := history.NewNonce()
-	request := func(ref history.Ref, _ json.RawMessage) ([]byte, error) {
+	request := func(ask Ask) ([]byte, error) {
+		ref := ask.Ref
 		call := mcp.Call{ID: mcp.StringID(nonce.ID(ref)), Method: mcp.MethodToolsCall, Name: "build_report",
 			Params: mcp.ToolCall("build_report", json.RawMessage(`{"month":"2026-09"}`)), Meta: mcp.Meta{ProgressToken: nonce.Token(ref)}}
 		return wire.AppendRequest(nil, endpoint, call.Headers(), call.Body())

@@ -2,9 +2,9 @@ package drive
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mcpflood/mcpflood/history"
@@ -16,6 +16,8 @@ import (
 // goroutine at a time.
 type shell struct {
 	c     *Caller
+	ask   Ask
+	first func(at time.Duration) // told of the first event, then nil
 	m     *stream.Attempt
 	conn  *wire.Conn
 	resp  wire.Response
@@ -110,9 +112,9 @@ func (s *shell) do() {
 }
 
 // send dials and writes; where that fails the attempt is over already.
-func (s *shell) send(state json.RawMessage) {
+func (s *shell) send() {
 	cfg := &s.c.cfg
-	req, err := cfg.Request(s.m.End().Ref, state)
+	req, err := cfg.Request(s.ask)
 	if err != nil {
 		s.m.Failed(s.now(), history.Us, err)
 		return
@@ -201,6 +203,10 @@ func (s *shell) peerEnded(err error) {
 func (s *shell) feed(p []byte) {
 	s.m.Arrived(s.now())
 	body, rest := s.parse(nil, p)
+	if at := s.m.End().FirstEvent; s.first != nil && at != 0 {
+		s.first(at)
+		s.first = nil
+	}
 	if len(body)+len(rest) == 0 {
 		return
 	}
@@ -249,7 +255,7 @@ func (s *shell) parse(body, p []byte) (leftBody, left []byte) {
 }
 
 func head(h *wire.Head) stream.Head {
-	out := stream.Head{Status: h.Status, ContentType: h.Get("Content-Type"), Location: h.Get("Location")}
+	out := stream.Head{Status: h.Status, ContentType: h.Get("Content-Type"), Encoding: strings.ToLower(h.Get("Content-Encoding")), Location: h.Get("Location")}
 	if d, ok := h.RetryAfter(time.Now()); ok {
 		out.RetryAfter = d
 	}

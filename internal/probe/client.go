@@ -5,6 +5,7 @@ package probe
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -175,4 +176,32 @@ func (c *Client) AskWithin(ctx context.Context, limit time.Duration, call mcp.Ca
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, lateAnswer(limit))
 	defer cancel()
 	return c.Ask(ctx, call)
+}
+
+// Tell posts a notification and waits until anything was answered; what it was
+// proves nothing.
+func (c *Client) Tell(ctx context.Context, limit time.Duration, method string, params any) error {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	fields := append([]mcp.Field{{Name: "Content-Type", Value: "application/json"}, {Name: "Accept", Value: "application/json, text/event-stream"},
+		{Name: mcp.HeaderVersion, Value: mcp.Version}, {Name: mcp.HeaderMethod, Value: method}}, c.Headers...)
+	req, err := wire.AppendRequest(nil, c.Endpoint, fields, mcp.AppendNotification(nil, method, raw))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := c.Dialer.Dial(ctx, c.Endpoint)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.Write(req, deadline); err != nil {
+		return err
+	}
+	_ = conn.ReadAvailable(deadline, func([]byte) {})
+	return nil
 }

@@ -52,6 +52,7 @@ type Step struct {
 type Head struct {
 	Status      int
 	ContentType string
+	Encoding    string // Content-Encoding
 	Location    string
 	RetryAfter  time.Duration
 }
@@ -60,6 +61,7 @@ type Head struct {
 type Attempt struct {
 	cfg     *Config
 	end     history.End
+	id      history.Ref // whose JSON-RPC id the request carries
 	trigger chaos.Trigger
 	style   history.Style // none: not cut
 	sampled bool
@@ -95,13 +97,17 @@ const (
 // New begins an attempt. start must be appended to the history already; cut is
 // nil for an attempt that is left alone.
 func New(cfg *Config, start *history.Start, cut *chaos.Cut, sampled bool) *Attempt {
-	a := &Attempt{cfg: cfg, sampled: sampled}
+	a := &Attempt{cfg: cfg, id: start.Ref, sampled: sampled}
 	a.end = history.End{Ref: start.Ref, Begun: start.Begun, Planned: start.Planned}
 	if cut != nil {
 		a.style, a.trigger = cut.Style, cut.Trigger
 	}
 	return a
 }
+
+// Expect says that the request carries the id of another attempt; without it
+// an attempt expects its own.
+func (a *Attempt) Expect(id history.Ref) { a.id = id }
 
 // End is the attempt's record; complete once Over.
 func (a *Attempt) End() *history.End { return &a.end }
@@ -417,6 +423,8 @@ func (a *Attempt) Head(now time.Duration, h Head) {
 	}
 	media, _, _ := mime.ParseMediaType(h.ContentType)
 	switch {
+	case h.Encoding != "" && h.Encoding != "identity":
+		a.end.Form = h.Encoding // not read: such an attempt lives to be cut
 	case h.Status/100 == 2 && media == "text/event-stream":
 		a.end.Form = "sse"
 	case media == "application/json" || h.Status/100 != 2:
@@ -459,9 +467,10 @@ func (a *Attempt) Body(now time.Duration, p []byte) int {
 	n := 0
 	for n < len(p) && a.state == entered {
 		k := a.room(len(p) - n)
-		if a.end.Form == "sse" {
+		switch a.end.Form {
+		case "sse":
 			k = a.feed(now, p[n:n+k])
-		} else {
+		case "json":
 			a.collect(now, p[n:n+k])
 		}
 		n += k
@@ -539,6 +548,8 @@ func (a *Attempt) BodyEnd(now time.Duration) {
 	case a.sealed(), a.state == firing && a.end.Result != 0:
 	case a.end.Form == "json":
 		a.whole(now)
+	case a.end.Form != "" && a.end.Form != "sse":
+		a.refuse(now, "an answer encoded as "+history.Clip(a.end.Form)+" ended before its cut; it is not read")
 	default:
 		a.PeerEnded(now, "eof")
 	}

@@ -102,7 +102,7 @@ func (a *Attempt) foreign(m mcp.Message) history.Kind {
 	switch m.Kind {
 	case mcp.ResultResponse, mcp.ErrorResponse:
 		id := m.ID.String()
-		if m.ID.IsZero() && m.Kind == mcp.ErrorResponse || id == a.cfg.Nonce.ID(a.end.Ref) {
+		if m.ID.IsZero() && m.Kind == mcp.ErrorResponse || id == a.cfg.Nonce.ID(a.id) {
 			return history.KindNone
 		}
 		return history.WrongID
