@@ -151,9 +151,6 @@ func (d *damage) end(e *history.End, prev history.Outcome) {
 		return
 	}
 	d.stream(e)
-	if e.Ref.Role == history.Load {
-		d.connected(e)
-	}
 	refused := e.Outcome == history.Refused && (e.Status == 429 || e.Status == 503)
 	connect := e.Outcome == history.Failed && e.Origin != history.Us
 	if e.Ref.Attempt == 1 {
@@ -197,7 +194,9 @@ func (d *damage) stream(e *history.End) {
 	}
 }
 
-// connected follows new connections.
+// connected follows new connections: the first attempts of the load's calls, in
+// the order of the calls. In the order of their ends, a call that connected
+// before an outage and answered during it would hide it.
 func (d *damage) connected(e *history.End) {
 	if e.Connected != 0 {
 		if d.connect.open {

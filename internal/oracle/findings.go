@@ -161,6 +161,9 @@ func (j *judge) count(list []verdictOf) {
 	c := &j.counts
 	c.Calls++
 	delivered, abandoned := false, list[0].outcome == "abandoned"
+	if first := &list[0]; first.Start.Ref.Attempt == 1 {
+		j.damage.connected(&first.End)
+	}
 	for i := range list {
 		o := &list[i]
 		delivered = delivered || o.End.Outcome == history.Delivered

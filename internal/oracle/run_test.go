@@ -87,6 +87,18 @@ func TestRun(t *testing.T) {
 		{name: "canary out for three probes", sim: func(s *sim) { healthy(s); probes(s, "11000111") }, want: history.Fail, found: []string{"server-down"}},
 		{name: "canary out for two probes", sim: func(s *sim) { healthy(s); probes(s, "11001111") }, want: history.Pass},
 		{name: "nobody can connect", sim: func(s *sim) { healthy(s); unreachable(s, 100, 20) }, want: history.Fail, found: []string{"server-down"}},
+		{name: "nobody can connect while older calls still answer", sim: func(s *sim) {
+			healthy(s)
+			unreachable(s, 100, 20)
+			s.uncut(ref(99, 1), load+2*time.Second) // it answers after the first of them have failed
+		}, want: history.Fail, found: []string{"server-down"}},
+		{name: "every second one cannot connect", sim: func(s *sim) {
+			healthy(s)
+			for i := range uint64(30) {
+				unreachable(s, 100+2*i, 1)
+				s.uncut(ref(101+2*i, 1), load+3*time.Second)
+			}
+		}, want: history.Pass},
 		{name: "some cannot connect", sim: func(s *sim) { healthy(s); unreachable(s, 100, 19) }, want: history.Pass},
 		{name: "streams are buffered", sim: func(s *sim) { s.buffered = true; healthy(s) }, want: history.Pass, found: []string{"buffered"}},
 		{name: "noise", sim: func(s *sim) {
