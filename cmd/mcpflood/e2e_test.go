@@ -105,6 +105,7 @@ type outcome struct {
 	stdout, stderr string
 	dir            string
 	sum            *results.Summary
+	process        *os.ProcessState
 }
 
 // flood runs "mcpflood run" against s. The arguments come last, so they win.
@@ -135,7 +136,7 @@ func invoke(t *testing.T, dir string, args ...string) *outcome {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	o := &outcome{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), dir: dir}
+	o := &outcome{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), dir: dir, process: cmd.ProcessState}
 	if dir != "" {
 		o.sum, _ = results.ReadSummary(dir)
 	}
