@@ -62,6 +62,17 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
+	return stageAt(t, ln.Addr().String(), cuts, reissue, func() {
+		server.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stageAt is a Caller against any server; stop ends it.
+func stageAt(t *testing.T, addr, cuts string, reissue int, stop func()) *stage {
+	t.Helper()
 	clock := history.NewClock()
 	alarm, err := NewAlarm(clock)
 	if err != nil {
@@ -71,7 +82,7 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint, err := wire.ParseEndpoint("http://" + ln.Addr().String() + "/mcp")
+	endpoint, err := wire.ParseEndpoint("http://" + addr + "/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +109,7 @@ func newStage(t *testing.T, tc target.Config, cuts string, reissue int) *stage {
 		c.Drop()
 		c.WaitHeld()
 		alarm.Close()
-		server.Close()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		stop()
 		goleak.VerifyNone(t)
 	})
 	return &stage{c, mem}
