@@ -19,9 +19,10 @@ import (
 //	                           tail+D at D (no events), after(D), event(N), event+K(N), bytes(K)
 //	timeout D, hold D, sampled
 //	T connected | sent | first byte | drop | end | eof | reset | wait
+//	T write HEAD BODY          in place of sent: a request of so many bytes
 //	T failed ORIGIN TEXT       also "lost ORIGIN TEXT": reading failed
 //	T garbled TEXT
-//	T head STATUS TYPE [location=URL] [retry-after=D]
+//	T head STATUS TYPE [location=URL] [retry-after=D] [encoding=NAME]
 //	T data TEXT                body bytes; \n and the like as in Go; {id}, {token}, {other}: identities
 type player struct {
 	cfg     Config
@@ -171,6 +172,18 @@ func (p *player) input(s string) error {
 		p.a.Connected(p.now)
 	case "sent":
 		p.a.Sent(p.now)
+	case "write": // "write HEAD BODY": a request of so many bytes
+		var head, body int
+		if _, err := fmt.Sscan(rest, &head, &body); err != nil {
+			return err
+		}
+		n := p.a.Writable(head, body)
+		fmt.Fprintf(&p.out, "    wrote %d of %d bytes\n", n, head+body)
+		if n < head+body {
+			p.a.Paused(p.now)
+		} else {
+			p.a.Sent(p.now)
+		}
 	case "first":
 		p.a.Arrived(p.now)
 	case "head":
@@ -230,6 +243,8 @@ func parseHead(s string) (Head, error) {
 		switch {
 		case ok && k == "location":
 			h.Location = v
+		case ok && k == "encoding":
+			h.Encoding = v
 		case ok && k == "retry-after":
 			if h.RetryAfter, err = time.ParseDuration(v); err != nil {
 				return h, err
@@ -244,6 +259,7 @@ func parseHead(s string) (Head, error) {
 // data brings body bytes and does with what the machine leaves what a shell
 // does.
 func (p *player) data(b []byte) {
+	p.a.Arrived(p.now)
 	n := p.a.Body(p.now, b)
 	if n == len(b) {
 		return
@@ -269,7 +285,7 @@ func (p *player) next() {
 func (p *player) carryOut(style history.Style) {
 	left := p.left
 	p.left = nil
-	if len(left) > 0 && style != history.Reset && style != history.HalfClose {
+	if len(left) > 0 && style != history.Reset && style.Class() != history.ClassOpen {
 		if p.a.Body(p.now, left); p.a.Over() {
 			fmt.Fprintf(&p.out, "    the drain finds the end\n")
 			return
@@ -283,7 +299,7 @@ func (p *player) carryOut(style history.Style) {
 	if style.Class() != history.ClassSignal {
 		fmt.Fprintf(&p.out, "    %s %s\n", p.now-cutTime, style)
 	}
-	if style == history.HalfClose {
+	if style.Class() == history.ClassOpen {
 		p.a.Body(p.now, left)
 	}
 }

@@ -66,13 +66,20 @@ func drawCut(t *rapid.T, styles ...history.Style) *chaos.Cut {
 		rapid.Custom(func(t *rapid.T) chaos.Trigger {
 			return chaos.Trigger{Kind: chaos.AtEvent, Event: rapid.IntRange(1, 4).Draw(t, "event"), Offset: rapid.IntRange(0, 150).Draw(t, "offset")}
 		}),
-		rapid.Map(rapid.SampledFrom([]history.Phase{history.PhaseSent, history.PhaseHeaders, history.PhaseDone}), func(p history.Phase) chaos.Trigger {
+		rapid.Map(rapid.SampledFrom([]history.Phase{history.PhaseConnect, history.PhaseSent, history.PhaseHeaders, history.PhaseDone}), func(p history.Phase) chaos.Trigger {
 			return chaos.Trigger{Kind: chaos.AtPhase, Phase: p}
 		}),
 		rapid.Custom(func(t *rapid.T) chaos.Trigger {
 			return chaos.Trigger{Kind: chaos.AtPhase, Phase: history.PhaseTail, Event: rapid.IntRange(0, 3).Draw(t, "event"), After: 2, Base: 9}
 		}),
 		rapid.Map(rapid.IntRange(0, 40), func(d int) chaos.Trigger { return chaos.Trigger{Kind: chaos.AfterSent, After: time.Duration(d)} }),
+		rapid.Custom(func(t *rapid.T) chaos.Trigger {
+			return chaos.Trigger{Kind: rapid.SampledFrom([]chaos.TriggerKind{chaos.AfterQuiet, chaos.AtClock}).Draw(t, "kind"), After: time.Duration(rapid.IntRange(1, 20).Draw(t, "pause"))}
+		}),
+		rapid.Custom(func(t *rapid.T) chaos.Trigger {
+			return chaos.Trigger{Kind: chaos.InRequest, Phase: rapid.SampledFrom([]history.Phase{history.PhaseHead, history.PhaseBody}).Draw(t, "part"),
+				Bytes: int64(rapid.IntRange(0, 30).Draw(t, "bytes")), Part: rapid.Float64Range(0, 0.99).Draw(t, "share")}
+		}),
 	).Draw(t, "trigger")
 	if trigger.Kind == chaos.TriggerNone {
 		return nil
@@ -102,6 +109,10 @@ func TestSlices(t *testing.T) {
 		run := func(cuts []int) (history.End, []history.Record) {
 			a, k := begin(cut, 0)
 			a.Connected(2)
+			if a.Due() != history.StyleNone {
+				a.CutDone(2, 2, history.StyleNone)
+				return *a.End(), k.recs
+			}
 			a.Sent(3)
 			const now = 10 // one moment for all: times play no part here
 			a.Head(now, Head{Status: status, ContentType: form})
@@ -139,7 +150,7 @@ func TestSlices(t *testing.T) {
 // and what is true of every end.
 func TestOneEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cut := drawCut(t, history.Fin, history.Reset, history.HalfClose, history.Stall, history.Vanish)
+		cut := drawCut(t, history.Fin, history.Reset, history.HalfClose, history.WrongSignal, history.Stall, history.Vanish)
 		a, _ := begin(cut, time.Duration(rapid.SampledFrom([]int{0, 15, 30}).Draw(t, "timeout")))
 		m := &mess{t: t, a: a, now: 1, body: drawBody(t)}
 		for range 60 {
@@ -188,7 +199,16 @@ func (m *mess) step() {
 		case 1:
 			a.Drop(m.now)
 		default:
-			a.Sent(m.now)
+			const head, body = 20, 10
+			n := a.Writable(head, body)
+			switch {
+			case n < 1 || n > head+body:
+				m.t.Fatalf("%d of %d bytes are to be written", n, head+body)
+			case n < head+body:
+				a.Paused(m.now)
+			default:
+				a.Sent(m.now)
+			}
 		}
 	default:
 		m.event()
