@@ -197,9 +197,10 @@ func (s *shell) peerEnded(err error) {
 	s.m.PeerEnded(now, how)
 }
 
-// feed is the sink of reads. It takes bytes from the connection apart and hands them to the machine. At
-// a cut that is due between them it stops: what is left is drained (read for a
-// result only) or, where reading goes on after the cut, kept.
+// feed is the sink of reads. It takes bytes from the connection apart and hands
+// them to the machine. At a cut that is due between them it stops: what is left
+// is drained (read for a result only) or, where reading goes on after the cut,
+// kept.
 func (s *shell) feed(p []byte) {
 	s.m.Arrived(s.now())
 	body, rest := s.parse(nil, p)
@@ -275,6 +276,8 @@ func (s *shell) cut(style history.Style) {
 	s.conn.Unlock()
 	switch {
 	case done.Stopped: // the drain found the end of the call
+	case err != nil && style == history.WrongSignal: // it went another way
+		s.m.CutFailed(s.now())
 	case err != nil:
 		s.peerEnded(err)
 	default:

@@ -312,6 +312,31 @@ func (a *Attempt) CutDone(c0, c1 time.Duration, fallback history.Style) {
 	}
 }
 
+// CutFailed says that the cut that is due could not be carried out, although
+// the connection stands: the attempt goes on uncut. After its time-out it does
+// not.
+func (a *Attempt) CutFailed(now time.Duration) {
+	switch {
+	case a.state != firing:
+		return
+	case a.cause == causeTimeout:
+		a.miss()
+		a.finish(now, history.Broken, history.Us, fmt.Sprintf("no answer within %s", a.cfg.Timeout))
+		return
+	case a.end.Result != 0:
+		a.miss()
+		a.finish(now, a.end.Outcome, a.end.Origin, a.end.Error)
+		return
+	case a.end.Headers != 0:
+		a.state = reading
+	case a.end.Sent != 0:
+		a.state = waiting
+	default:
+		a.state = writing
+	}
+	a.style, a.trigger, a.due = history.StyleNone, chaos.Trigger{}, 0
+}
+
 // PeerEnded says that the peer ended the connection: how is "eof" or "reset".
 func (a *Attempt) PeerEnded(now time.Duration, how string) {
 	what := map[string]string{"eof": "the server closed the stream", "reset": "the server reset the connection"}[how]

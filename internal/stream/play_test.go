@@ -17,7 +17,7 @@ import (
 //
 //	cut STYLE TRIGGER          the attempt's cut: sent, headers, done, tail+D after N events,
 //	                           tail+D at D (no events), after(D), event(N), event+K(N), bytes(K)
-//	timeout D, hold D, sampled
+//	timeout D, hold D, sampled, jammed
 //	T connected | sent | first byte | drop | end | eof | reset | wait
 //	T write HEAD BODY          in place of sent: a request of so many bytes
 //	T failed ORIGIN TEXT       also "lost ORIGIN TEXT": reading failed
@@ -29,6 +29,7 @@ type player struct {
 	start   history.Start
 	cut     *chaos.Cut
 	sampled bool
+	jammed  bool // no cut can be carried out
 	a       *Attempt
 	now     time.Duration
 	left    []byte // arrived, kept for after an open cut
@@ -116,6 +117,9 @@ func (p *player) line(line string) error {
 		return err
 	case "sampled":
 		p.sampled = true
+		return nil
+	case "jammed":
+		p.jammed = true
 		return nil
 	}
 	if p.a == nil {
@@ -285,6 +289,12 @@ func (p *player) next() {
 func (p *player) carryOut(style history.Style) {
 	left := p.left
 	p.left = nil
+	if p.jammed {
+		fmt.Fprintf(&p.out, "    %s cannot be done\n", style)
+		p.a.CutFailed(p.now)
+		p.a.Body(p.now, left)
+		return
+	}
 	if len(left) > 0 && style != history.Reset && style.Class() != history.ClassOpen {
 		if p.a.Body(p.now, left); p.a.Over() {
 			fmt.Fprintf(&p.out, "    the drain finds the end\n")

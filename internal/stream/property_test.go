@@ -265,8 +265,13 @@ func (m *mess) timers() {
 		if step.Style != m.a.Due() || step.Style == history.StyleNone {
 			m.t.Fatalf("asked for a cut %s while %s is due", step.Style, m.a.Due())
 		}
-		if rapid.IntRange(0, 3).Draw(m.t, "cut") == 0 { // the drain finds something first
+		switch rapid.IntRange(0, 7).Draw(m.t, "cut") {
+		case 0, 1: // the drain finds something first
 			m.event()
+			continue
+		case 2:
+			m.a.CutFailed(m.now)
+			m.check()
 			continue
 		}
 		c0 := m.now
