@@ -151,7 +151,8 @@ func (j *judge) messages(v *view, out *verdictOf) {
 
 // answers sorts the messages after an open cut: the client still listens, so
 // they count only after the attempt's own stop; one error that says so is a
-// note.
+// note. A message was read later than it was sent: what was under way, or lay
+// unread because we were late, when the server stopped does not follow it.
 func (v *view) answers(out *verdictOf) {
 	after := v.end.After
 	refused := after != nil && after.Result != 0 && after.IsError
@@ -166,7 +167,7 @@ func (v *view) answers(out *verdictOf) {
 		switch last := i == len(v.emissions)-1; {
 		case last && refused:
 			out.notes = append(out.notes, note{idHalfError, w.cite(it)})
-		case stop >= 0 && it.lo > stop:
+		case stop >= 0 && it.lo > stop+max(slack, v.p.widen):
 			out.Emissions++
 			out.notes = append(out.notes, note{idEmission, w.cite(it)})
 		}
