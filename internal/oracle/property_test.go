@@ -210,7 +210,6 @@ func TestMoreEvidence(t *testing.T) {
 // stream generates a history of many calls without holding it.
 type stream struct {
 	calls, evidence int
-	streams         int
 	n               int
 	queue           []history.Record
 	done            bool

@@ -32,11 +32,9 @@ type sim struct {
 	timed    bool          // the log has times, on a clock that is an hour ahead
 	cuts     []string
 	noLog    bool
-	buffered bool // streams arrive with their end
-	calls    uint64
+	buffered bool   // streams arrive with their end
 	worked   []span // times in which the tool is in flight, for gauges
 	extra    []history.Record
-	closings time.Duration // when they begin; 0: after everything
 }
 
 type span struct{ from, to time.Duration }

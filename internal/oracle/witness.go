@@ -25,12 +25,11 @@ const (
 // source is one witness and what the whole run tells about it.
 type source struct {
 	history.Witness
-	declared   bool
-	events     int
-	attributed int
-	gaps       []history.Gap
-	gapCount   int
-	shown      map[history.Kind]int // on clean calls before the load
+	declared bool
+	events   int
+	gaps     []history.Gap
+	gapCount int
+	shown    map[history.Kind]int // on clean calls before the load
 
 	timed    bool // some record carried the source's own time
 	untimed  bool // some record on a clean attempt carried none
@@ -207,15 +206,6 @@ func (m sources) settling() time.Duration {
 	l := time.Duration(0)
 	for _, s := range m {
 		l = max(l, s.settling())
-	}
-	return l
-}
-
-// lag is the longest of all sources.
-func (m sources) lag() time.Duration {
-	l := time.Duration(0)
-	for _, s := range m {
-		l = max(l, s.lag())
 	}
 	return l
 }
