@@ -94,8 +94,8 @@ func (s *Summary) verdictSentence() string {
 	}
 	add(v.Noticed, "silent client was noticed", "silent clients were noticed")
 	add(v.Unnoticed, "silent client was not noticed", "silent clients were not noticed")
-	add(v.WentOn, "half-closed call was answered", "half-closed calls were answered")
-	add(v.HungUp, "half-closed call was given up", "half-closed calls were given up")
+	add(v.WentOn, "call that still listened was answered", "calls that still listened were answered")
+	add(v.HungUp, "call that still listened was given up", "calls that still listened were given up")
 	add(v.Unknown, "cut could not be judged", "cuts could not be judged")
 	if n := s.Counts.EffectsAfterCut; n != nil {
 		add(*n, "side effect came after the hang-up", "side effects came after the hang-up")
