@@ -14,7 +14,7 @@ demo: build
 # binary against the reference server, its faults, and real servers.
 test: peers/typescript/node_modules
 	go test -race -short -timeout 10m ./...
-	go test -timeout 20m ./cmd/mcpflood ./peers/... ./internal/bench
+	go test -timeout 25m -parallel 4 ./cmd/mcpflood ./peers/... ./internal/bench
 
 peers/typescript/node_modules: peers/typescript/package-lock.json
 	cd peers/typescript && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
