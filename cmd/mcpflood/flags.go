@@ -14,11 +14,12 @@ import (
 // groupKey marks a flag with the heading it stands under in the help.
 const groupKey = "group"
 
-// bindConfig offers every setting of cfg as a flag, under its heading.
-func bindConfig(cmd *cobra.Command, cfg *flood.Config) {
+// bindConfig offers the settings of cfg as flags, under their headings: those of
+// some groups, or all.
+func bindConfig(cmd *cobra.Command, cfg *flood.Config, groups ...string) {
 	fs := cmd.Flags()
 	for _, f := range cfg.Fields() {
-		if f.Group == "" {
+		if !offered(f.Group, groups) {
 			continue
 		}
 		usage := f.Usage

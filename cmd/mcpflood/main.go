@@ -101,7 +101,7 @@ really stopped, how fast, and what the rest cost.`,
 		Args:          cobra.NoArgs,
 	}
 	root.SetVersionTemplate("mcpflood {{.Version}}\n")
-	root.AddCommand(newDemoCommand(), newRunCommand(), newTargetCommand(), newCheckCommand(), newReportCommand(), newProfilesCommand(), newVersionCommand())
+	root.AddCommand(newDemoCommand(), newRunCommand(), newSweepCommand(), newTargetCommand(), newCheckCommand(), newReportCommand(), newProfilesCommand(), newVersionCommand())
 	return root
 }
 

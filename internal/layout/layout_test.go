@@ -31,6 +31,7 @@ var mayImport = map[string]string{
 	"internal/stream":  "internal/mcp internal/sse chaos history",
 	"internal/drive":   "internal/stream internal/wire internal/mcp chaos history",
 	"internal/load":    "history",
+	"internal/audit":   "flood results chaos history internal/oracle",
 	"internal/bench":   "chaos history internal target",
 	"internal/probe":   "internal/mcp internal/sse internal/stream internal/drive internal/wire history",
 	"internal/witness": "internal/mcp history",

@@ -249,7 +249,7 @@ func (j *judge) countCut(o *verdictOf) {
 
 func (j *judge) countSignal(o *verdictOf, k *clause, planned bool) {
 	cut, t := o.End.Cut, &j.tally
-	g := group{cut.Style, cut.Phase, o.End.Form}
+	g := group{cut.Style, cut.Phase, cmp.Or(o.End.Form, asked(o.Start.Variant))}
 	if t.signal[g] == nil {
 		t.signal[g] = verdicts{}
 	}
@@ -354,7 +354,19 @@ var severityOf = map[string]history.Severity{
 	idWrongID: history.SeverityFail, idDuplicate: history.SeverityWarn, idHalfError: history.SeverityNote,
 }
 
+// asked is the form of answer that a request asked for; it stands for the form
+// of answers that never came.
+func asked(variant string) string {
+	if variant == history.VariantJSON {
+		return "json"
+	}
+	return "sse"
+}
+
 func (j *judge) countOpen(o *verdictOf) {
+	if o.End.Cut.Phase == history.PhaseDone {
+		return // there was nothing left to answer
+	}
 	hung := o.Verdict == history.HungUp
 	if o.End.Cut.Style == history.WrongSignal {
 		if hung {

@@ -54,10 +54,10 @@ func (t *tally) cause() string {
 	}
 	early := ran[history.PhaseSent]
 	switch {
-	case early == ranAll && early > 0 && stopped[history.PhaseMid]+stopped[history.PhaseEvent]+stopped[history.PhaseHeaders] > 0:
-		return "Only cuts before the response head leak: the hang-up is watched for only once the stream has begun. Watch the connection from the moment the request is read."
 	case ranForm["json"] == ranAll && stoppedForm["sse"] > 0:
 		return "Only calls answered as plain JSON leak: the hang-up is watched for only while streaming. Watch the connection for JSON answers too."
+	case early == ranAll && early > 0 && stopped[history.PhaseMid]+stopped[history.PhaseEvent]+stopped[history.PhaseHeaders] > 0:
+		return "Only cuts before the response head leak: the hang-up is watched for only once the stream has begun. Watch the connection from the moment the request is read."
 	case t.forms["json"] > 0 && t.forms["sse"] == 0 && early == ranAll:
 		return "All answers are plain JSON, which many servers write without watching the connection. Watch it from the moment the request is read, and pass the cancellation to the work."
 	case ranAll*2 < judged:
