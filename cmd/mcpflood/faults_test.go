@@ -202,6 +202,8 @@ func TestWithoutIDs(t *testing.T) {
 					if !o.has("run-on") {
 						t.Errorf("no finding run-on; findings %v\n%s", o.findings(history.SeverityNote), o.stdout)
 					}
+				case o.code == exitPass && witness == "gauge" && !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "effects not witnessed"):
+					t.Errorf("a pass that does not say that effects are not witnessed:\n%s", o.stdout)
 				case o.code == exitPass:
 					if !invisible[fc.name] && !o.has(fc.find) {
 						t.Errorf("a pass; findings %v\n%s", o.findings(history.SeverityNote), o.stdout)
