@@ -74,6 +74,10 @@
 //     Seen as refused calls and re-issues; discovery still works.
 //   - brick: once one client has hung up, every later request gets HTTP 500.
 //     Seen as a canary that fails and does not recover.
+//   - cancel-any: a notifications/cancelled by POST ends the live call that has
+//     the id it names, whoever sends it, in one of the ways of spurious. Seen as
+//     a call that ends as cancelled because another client named its id. The
+//     share is that of the calls that can be ended so.
 //
 // An attempt that was deaf when it was cut runs to its end, whatever other
 // faults it has; errors of writing to it are ignored. Where several faults

@@ -26,6 +26,7 @@ const (
 	Spurious
 	SlotLeak
 	Brick
+	CancelAny
 	faultKinds // how many there are
 )
 
@@ -70,6 +71,9 @@ var faultTable = [faultKinds]struct{ name, does, seen string }{
 	Brick: {"brick",
 		"after one client hung up, every later request, discovery too, gets HTTP 500",
 		"the canary fails and does not recover"},
+	CancelAny: {"cancel-any",
+		"a notifications/cancelled by POST ends the live call that has the id, whoever sends it",
+		"a call ends as cancelled because another client named its id"},
 }
 
 func (k FaultKind) String() string {

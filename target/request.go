@@ -45,6 +45,9 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	case req.IsNotification():
 		// Also notifications/cancelled: over HTTP only a closed stream cancels
 		// (basic/patterns/cancellation, "Transport-Specific Cancellation").
+		if req.Method == mcp.MethodCancelled && s.shares[CancelAny] > 0 {
+			s.cancelAny(req.Params)
+		}
 		w.WriteHeader(http.StatusAccepted)
 	case req.Method == mcp.MethodToolsCall:
 		s.serveCall(w, r, req)
@@ -179,7 +182,7 @@ func (s *Server) newJob(w http.ResponseWriter, r *http.Request, req mcp.ServerRe
 		args:   args,
 		place:  -1,
 	}
-	if s.shares[Spurious] > 0 {
+	if s.kicks() {
 		j.kick = make(chan struct{}, 1)
 	}
 	if s.truth != nil {
@@ -228,4 +231,17 @@ func (s *Server) refuse(w http.ResponseWriter, id mcp.ID) {
 	seconds := int64((s.cfg.SlotWait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(max(seconds, 1), 10))
 	writeError(w, &mcp.RPCError{HTTPStatus: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "no free slot", ID: id})
+}
+
+// cancelAny is the fault: it ends the live call that a notification names,
+// without asking whose it is.
+func (s *Server) cancelAny(params json.RawMessage) {
+	var p struct{ RequestID json.RawMessage }
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	named := func(k *job) bool {
+		return string(k.id.Append(nil)) == string(p.RequestID) && len(k.kick) == 0 && k.work.faults.has(CancelAny)
+	}
+	s.live.other(nil, 0, named, func(k *job) { k.kick <- struct{}{} })
 }

@@ -138,7 +138,10 @@ func (s *Server) begin() bool {
 }
 
 // meddles reports whether a fault makes calls meddle with each other.
-func (s *Server) meddles() bool { return s.shares[CrossTalk] > 0 || s.shares[Spurious] > 0 }
+func (s *Server) meddles() bool { return s.shares[CrossTalk] > 0 || s.kicks() }
+
+// kicks reports whether a fault ends calls whose clients are there.
+func (s *Server) kicks() bool { return s.shares[Spurious] > 0 || s.shares[CancelAny] > 0 }
 
 // slot waits for a slot that no cancelled call has kept. The answer is empty,
 // or how the call ends because none is left.

@@ -57,6 +57,7 @@ func TestSweep(t *testing.T) {
 		{fault: "effect-after", code: exitFail, findings: []string{"effect-after-cut"}, sse: every, json: sent, text: "EFFECT"},
 		{fault: "deaf-before-headers", code: exitFail, findings: []string{"effect-after-cut", "run-on"}, sse: sent, json: sent, text: "RAN ON", say: "before the response head"},
 		{fault: "deaf-json", code: exitFail, findings: []string{"effect-after-cut", "run-on"}, json: sent, text: "RAN ON", say: "plain JSON"},
+		{fault: "cancel-any", code: exitFail, findings: []string{"cancel-any"}, say: "another client's notifications/cancelled"},
 		{fault: "brick", code: exitFail, findings: []string{"server-down"}, say: "server down since"},
 	} {
 		t.Run("fault="+tc.fault, func(t *testing.T) {

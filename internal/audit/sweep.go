@@ -83,6 +83,7 @@ func (s *Sweep) meet(ctx context.Context, st *flood.Stage) error {
 		}
 		ends[form] = st.Start(st.Ref(), act)
 	}
+	s.isolation(ctx, st)
 	forms := map[string]history.End{}
 	for form, end := range ends {
 		select {
@@ -97,6 +98,28 @@ func (s *Sweep) meet(ctx context.Context, st *flood.Stage) error {
 		return nil
 	default:
 		return fmt.Errorf("an uncut call was not answered: %s", forms[FormSSE].Error)
+	}
+}
+
+// isolation lets another client cancel an uncut call of ours by its id, once the
+// call has begun to answer, or a good part of a clean call later. The oracle
+// judges by the record what came of it.
+func (s *Sweep) isolation(ctx context.Context, st *flood.Stage) {
+	begun := make(chan time.Duration, 1)
+	ref := st.Ref()
+	end := st.Start(ref, flood.Act{Probe: history.ProbeCancelAny, First: func(at time.Duration) { begun <- at }})
+	timer := time.NewTimer(st.Clean().Median / 3)
+	defer timer.Stop()
+	select {
+	case <-begun:
+	case <-timer.C:
+	case <-end:
+		return // it ended by itself
+	case <-ctx.Done():
+		return
+	}
+	if err := st.CancelByOther(ctx, ref); err != nil {
+		st.Notice("the isolation probe could not be made: %v", err)
 	}
 }
 

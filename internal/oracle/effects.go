@@ -15,6 +15,7 @@ const (
 	idStray       = "stray-message"
 	idWrongID     = "wrong-id"
 	idSpurious    = "spurious-cancel"
+	idCancelAny   = "cancel-any"
 	idSlotLeak    = "slot-leak"
 	idServerDown  = "server-down"
 	idUnnoticed   = "unnoticed"

@@ -344,7 +344,11 @@ func (j *judge) countFindings(o *verdictOf) {
 // same.
 func (j *judge) spurious(o *verdictOf) {
 	if spurious(o) {
-		j.found.attempt(idSpurious, history.SeverityFail, o, Cite{Name: "wire", Text: clip(endText(&o.End)), Lo: o.End.Ended, Hi: o.End.Ended})
+		id := idSpurious
+		if o.Start.Probe == history.ProbeCancelAny {
+			id = idCancelAny
+		}
+		j.found.attempt(id, history.SeverityFail, o, Cite{Name: "wire", Text: clip(endText(&o.End)), Lo: o.End.Ended, Hi: o.End.Ended})
 	}
 }
 

@@ -33,6 +33,7 @@ var plainText = map[string]string{
 	idStray:       "messages of another request came on a stream: %d. One user can read another's progress: key progress and results by the request's own stream, not by a shared id or session.",
 	idWrongID:     "answers carried another request's id: %d. The call that waits gets no answer, and somebody else's may leak: take the id from the request that is answered, and cache no answers.",
 	idSpurious:    "calls that nobody cut were cancelled, or lost their stream without an answer: %d. A cancellation reaches the wrong call, or the server gives up under load: look for a cancel keyed by something shared, and for crashes.",
+	idCancelAny:   "calls of one client were ended by another client's notifications/cancelled that named their id: %d. Anybody who guesses or reads an id can stop somebody else's work: over HTTP heed only the closing of the request's own stream.",
 	idDuplicate:   "side effects were done again when a cut call was sent again: %d. The cut fell after the effect and before the answer; make the effect idempotent, by a key in the arguments.",
 	idHalfError:   "half-closed calls were answered with an error after the server had stopped them: %d. A client that only closed its sending side still reads this.",
 	idWrongSignal: "calls stopped on a notifications/cancelled by POST, which is no signal over HTTP in 2026-07-28: %d.",
