@@ -194,7 +194,7 @@ func TestValidate(t *testing.T) {
 		"fin@mid:30% reset@sent:70%": nil,
 		"fin@mid:33.4% fin@sent:33.3% stall@done:33.3% vanish@tail:0.1%": {"add up to 100.1%"},
 		"fin@mid reset@mid:1%":                 {"add up to 101%"},
-		"stream-reset@mid:1% slow@mid:1%":      {"needs HTTP/2", "use stall"},
+		"stream-reset@mid:1% slow@mid:1%":      {"needs HTTP/2"},
 		"notify@mid:1% wrong-signal@mid:1%":    {"needs a stdio server"},
 		"wrong-signal@head(3)":                 {"a request that was sent"},
 		"fin@event:1% fin@head:1% fin@body:1%": nil,

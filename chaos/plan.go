@@ -166,7 +166,6 @@ func ParsePlan(s string) (Plan, error) {
 var notYetStyle = map[history.Style]string{
 	history.Notify:      "needs a stdio server, which is not in this version: use fin",
 	history.StreamReset: "needs HTTP/2, which is not in this version: use fin or reset",
-	history.Slow:        "is not in this version: use stall",
 }
 
 // Validate reports every problem of the plan at once, as one error that

@@ -28,7 +28,7 @@ var phases = []history.Phase{
 }
 
 // styles in the order of the columns.
-var styles = []history.Style{history.Fin, history.Reset, history.HalfClose, history.Stall, history.Vanish, history.WrongSignal}
+var styles = []history.Style{history.Fin, history.Reset, history.HalfClose, history.Stall, history.Slow, history.Vanish, history.WrongSignal}
 
 // forms in the order of the grids.
 var forms = []string{FormSSE, FormJSON}

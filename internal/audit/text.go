@@ -10,7 +10,7 @@ import (
 )
 
 // width of a cell in the printed grid.
-const width = 15
+const width = 14
 
 // Text is the grid for people: one table a form, and below it why cells are
 // not there or not decided.

@@ -202,6 +202,17 @@ func TestReissueWhileSilentSocketIsHeld(t *testing.T) {
 	}
 }
 
+func TestSlowReaderIsHeld(t *testing.T) {
+	s := newStage(t, target.Config{Steps: 2000, StepTime: time.Millisecond}, "slow@event(2)", 0)
+	s.cfg.Stream.Hold = 2500 * time.Millisecond
+	s.call(1)
+	s.WaitHeld()
+	e := s.mem.ends()[history.Ref{Call: 1, Attempt: 1}]
+	if e.Outcome != history.Cut || e.Cut == nil || e.Cut.Style != history.Slow || e.Ended-e.Cut.C1 < 2500*time.Millisecond {
+		t.Errorf("end %+v, cut %+v", e, e.Cut)
+	}
+}
+
 func TestHalfCloseReadsOn(t *testing.T) {
 	s := newStage(t, target.Config{}, "half-close@event(2)", 0)
 	s.call(1)

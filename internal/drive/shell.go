@@ -296,6 +296,8 @@ func (s *shell) carryOut(style history.Style) (done wire.Cut, fallback history.S
 		done, err = s.conn.HalfClose(s.now)
 	case history.Stall:
 		done, err = s.conn.Stall(s.now, s.drain)
+	case history.Slow:
+		done, err = s.conn.Slow(s.now, s.drain)
 	case history.Vanish:
 		return s.vanish()
 	case history.WrongSignal:
@@ -371,13 +373,25 @@ func (s *shell) hold() {
 		if step.Do != stream.Hold {
 			break
 		}
-		time.Sleep(step.Until - s.now())
+		s.holdOn(step.Until)
 	}
 	if n, err := s.conn.Drops(); err == nil && n > 0 {
 		s.m.End().After = &history.After{Dropped: n}
 	}
 	s.close()
 	s.c.cfg.History.Append(history.Record{End: s.m.End()})
+}
+
+// holdOn waits, and reads meanwhile as slow connections do.
+func (s *shell) holdOn(until time.Duration) {
+	end := s.m.End()
+	for end.Cut.Style == history.Slow && end.After == nil && until-s.now() > wire.SlowEvery {
+		time.Sleep(wire.SlowEvery)
+		if _, err := s.conn.Sip(); err != nil {
+			end.After = &history.After{PeerEnd: s.now(), How: wire.How(err)}
+		}
+	}
+	time.Sleep(until - s.now())
 }
 
 func (s *shell) close() {

@@ -176,6 +176,32 @@ func (c *Conn) Stall(now Clock, sink Sink) (Cut, error) {
 	return c.silence(now, sink, func(int) error { return nil })
 }
 
+// A slow connection reads at most SlowBytes every SlowEvery, into a receive
+// buffer of slowBuffer bytes, so that the peer's window closes soon.
+const (
+	SlowBytes  = 16
+	SlowEvery  = time.Second
+	slowBuffer = 4 << 10
+)
+
+// Slow hands what has arrived to sink and makes the receive buffer small; from
+// then on only Sip reads. Close ends it with RST. The caller holds the lock.
+func (c *Conn) Slow(now Clock, sink Sink) (Cut, error) {
+	return c.silence(now, sink, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, slowBuffer) })
+}
+
+// Sip reads and forgets up to [SlowBytes] of a slow connection, and does not
+// wait. It returns io.EOF or a system error when the peer has ended the stream.
+// Over TLS the bytes are those of its records.
+func (c *Conn) Sip() (n int, err error) {
+	var sip [SlowBytes]byte
+	cerr := c.raw.Control(func(fd uintptr) { n, err = readNow(int(fd), sip[:]) })
+	if err == unix.EAGAIN {
+		err = nil
+	}
+	return n, firstError(cerr, err)
+}
+
 // Vanish hands what has arrived to sink, then makes the kernel drop every
 // segment that comes for this connection, unacknowledged: for the peer we are
 // gone without a word. Close ends it with RST. The caller holds the lock.

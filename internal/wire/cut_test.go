@@ -330,3 +330,36 @@ func TestPeerEnd(t *testing.T) {
 		}
 	})
 }
+
+// A slow reader takes its sips and no more, so the server's writes back up; the
+// server's end shows between two of them.
+func TestSlow(t *testing.T) {
+	everyWay(t, func(t *testing.T, p pair) {
+		locked(t, p.Conn, func() (Cut, error) { return p.Slow(now, ignore) })
+		p.peer.Write(make([]byte, 100))
+		p.arrived(t)
+		for range 3 {
+			if n, err := p.Sip(); n != SlowBytes || err != nil {
+				t.Fatalf("Sip = %d, %v, want %d bytes", n, err, SlowBytes)
+			}
+		}
+		p.tcp.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		block := make([]byte, 1<<20)
+		var err error
+		for range 64 {
+			if _, err = p.peer.Write(block); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			t.Errorf("the server wrote 64 MiB to a slow client")
+		}
+		if how, _ := p.end(20 * time.Millisecond); how != "nothing" {
+			t.Errorf("the server saw %q while the client was slow, want nothing", how)
+		}
+		p.Close()
+		if how, _ := p.end(patience); how != "rst" {
+			t.Errorf("the server saw %q at the end, want rst", how)
+		}
+	})
+}
