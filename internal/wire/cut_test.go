@@ -142,6 +142,30 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
+// backsUp holds that a client which hardly reads is no end of the stream for the
+// server, whose writes back up, and that closing it sends RST.
+func backsUp(t *testing.T, p pair) {
+	t.Helper()
+	p.tcp.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	block := make([]byte, 1<<20)
+	var err error
+	for range 64 {
+		if _, err = p.peer.Write(block); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Errorf("the server wrote 64 MiB to a client that hardly reads")
+	}
+	if how, _ := p.end(20 * time.Millisecond); how != "nothing" {
+		t.Errorf("the server saw %q meanwhile, want nothing", how)
+	}
+	p.Close()
+	if how, _ := p.end(patience); how != "rst" {
+		t.Errorf("the server saw %q at the end, want rst", how)
+	}
+}
+
 func TestStall(t *testing.T) {
 	everyWay(t, func(t *testing.T, p pair) {
 		p.peer.Write([]byte("before"))
@@ -156,24 +180,7 @@ func TestStall(t *testing.T) {
 		if err := p.ReadAvailable(time.Time{}, func([]byte) {}); err != ErrCut {
 			t.Errorf("ReadAvailable after Stall = %v, want ErrCut", err)
 		}
-		p.tcp.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		block := make([]byte, 1<<20)
-		var err error
-		for range 64 {
-			if _, err = p.peer.Write(block); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			t.Errorf("the server wrote 64 MiB to a stalled client")
-		}
-		if how, _ := p.end(20 * time.Millisecond); how != "nothing" {
-			t.Errorf("the server saw %q while stalled, want nothing", how)
-		}
-		p.Close()
-		if how, _ := p.end(patience); how != "rst" {
-			t.Errorf("the server saw %q at the end, want rst", how)
-		}
+		backsUp(t, p)
 	})
 }
 
@@ -343,23 +350,6 @@ func TestSlow(t *testing.T) {
 				t.Fatalf("Sip = %d, %v, want %d bytes", n, err, SlowBytes)
 			}
 		}
-		p.tcp.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		block := make([]byte, 1<<20)
-		var err error
-		for range 64 {
-			if _, err = p.peer.Write(block); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			t.Errorf("the server wrote 64 MiB to a slow client")
-		}
-		if how, _ := p.end(20 * time.Millisecond); how != "nothing" {
-			t.Errorf("the server saw %q while the client was slow, want nothing", how)
-		}
-		p.Close()
-		if how, _ := p.end(patience); how != "rst" {
-			t.Errorf("the server saw %q at the end, want rst", how)
-		}
+		backsUp(t, p)
 	})
 }
