@@ -267,7 +267,10 @@ func (r *run) calls(ctx context.Context) (reason string, err error) {
 	if err := r.checkFit(); err != nil {
 		return reason, err
 	}
-	sampler := r.startSampler()
+	// A record that cannot be written ends the load: nothing could be judged.
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	sampler := r.startSampler(giveUp)
 	defer sampler.stop()
 	canary := r.startCanary(inner)
 	defer canary()

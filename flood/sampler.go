@@ -14,13 +14,17 @@ type sampler struct {
 	done sync.WaitGroup
 }
 
-func (r *run) startSampler() *sampler {
+// startSampler calls giveUp when the record cannot be written any more.
+func (r *run) startSampler(giveUp func()) *sampler {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &sampler{end: cancel}
 	s.done.Go(func() {
 		use := startUsage()
 		for sleep(ctx, time.Second) {
 			r.sample(use)
+			if r.history.Err() != nil {
+				giveUp()
+			}
 		}
 		r.sample(use)
 	})
