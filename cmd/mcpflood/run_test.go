@@ -318,3 +318,29 @@ func TestUsage(t *testing.T) {
 		})
 	}
 }
+
+// TestOpenModel starts calls at a pace that the limit of streams cannot hold:
+// what could not start is counted, never hidden.
+func TestOpenModel(t *testing.T) {
+	s := startTarget(t)
+	o := s.flood(t, append(s.withIDs(), "--rate", "100/s", "--ramp", "1s", "--duration", "4s", "--max-streams", "30", "--cut", plan, "--watch", "2s")...)
+	o.want(t, exitPass)
+	c := o.sum.Counts
+	// A ramp of one second to 100/s and three seconds at it: 350 arrivals.
+	if c.Calls == nil || c.DroppedArrivals == nil || *c.DroppedArrivals == 0 || *c.Calls+*c.DroppedArrivals < 340 || *c.Calls+*c.DroppedArrivals > 360 {
+		t.Errorf("counts %+v", c)
+	}
+	if again := invoke(t, "", "check", o.dir, "--threshold", "mcp_dropped_arrivals: count==0"); again.code != exitFail {
+		t.Errorf("a threshold on dropped arrivals: exit code %d, want %d", again.code, exitFail)
+	}
+}
+
+// TestProfile runs one profile: a network that changes under the client.
+func TestProfile(t *testing.T) {
+	s := startTarget(t)
+	o := s.flood(t, append(s.withIDs(), "--streams", "20", "--duration", "3s", "--watch", "3s", "--profile", "wifi-to-cell", "--arg", "idempotency_key={{.Marker}}")...)
+	o.want(t, exitPass)
+	if c := o.sum.Counts; c.Reissues == nil || *c.Reissues == 0 || c.Verdicts.Noticed+c.Verdicts.Unnoticed == 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
