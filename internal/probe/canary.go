@@ -2,11 +2,13 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/mcpflood/mcpflood/history"
 	"github.com/mcpflood/mcpflood/internal/mcp"
+	"github.com/mcpflood/mcpflood/internal/wire"
 )
 
 const (
@@ -38,7 +40,12 @@ func (c *Client) Canary(ctx context.Context, method string, clock history.Clock,
 		case answer.Message.Kind == mcp.ErrorResponse:
 			rec.OK, rec.Error = false, history.Clip(fmt.Sprintf("error %d: %s", answer.Message.Err.Code, answer.Message.Err.Message))
 		}
-		to.Append(history.Record{Canary: &rec})
+		if err != nil && ours(err) {
+			// Says nothing about the server either.
+			to.Append(history.Record{Driver: &history.Driver{Trouble: history.Clip(err.Error())}})
+		} else {
+			to.Append(history.Record{Canary: &rec})
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -49,3 +56,10 @@ func (c *Client) Canary(ctx context.Context, method string, clock history.Clock,
 // canaryCalls is where the canary's call numbers begin: below it are the
 // questions asked before the load.
 const canaryCalls = 1 << 20
+
+// ours reports whether a probe failed for a reason of this machine: descriptors
+// or ports. A server that does not answer in time is no such reason.
+func ours(err error) bool {
+	var e *wire.Error
+	return errors.As(err, &e) && e.Origin == history.Us
+}
